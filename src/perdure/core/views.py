@@ -1,0 +1,187 @@
+"""What people and programs see of an execution. Read-only shapes, the same in one process and over HTTP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from perdure.core.codec import Json
+from perdure.core.work import Failure
+
+Decision = Literal["approve", "reject"]
+Ruling = Literal["happened", "run", "give_up"]
+
+
+@dataclass(frozen=True, slots=True)
+class StartRequest:
+    """Everything that begins an execution. `spec` is the agent compiled to JSON (`perdure.agent.spec`)."""
+
+    spec: dict[str, Json]
+    input: Json
+    """What the first message says: text, or JSON shown as text."""
+    idempotency_key: str | None = None
+    """Scope: company and agent. The same key with the same spec name and input returns the first execution."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """An accepted start."""
+
+    id: str
+    created: bool
+    """False when the idempotency key had been used: `id` is the first execution."""
+
+
+@dataclass(frozen=True, slots=True)
+class UsageView:
+    """Sums over recorded model replies."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    model_calls: int = 0
+    cost_usd: float | None = None
+    """None when the price of at least one call is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalView:
+    """A call that waits, or waited, for a person's yes."""
+
+    id: str
+    execution: str
+    agent: str
+    address: str
+    tool: str
+    args: dict[str, Json]
+    digest: str
+    state: str
+    opened_ms: int
+    decision: str | None = None
+    decided_by: str | None = None
+    decided_ms: int | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WaitView:
+    """One thing that an execution waits for."""
+
+    kind: Literal["task", "approval", "timer", "ruling", "model", "message"]
+    address: str
+    since_ms: int
+    detail: str
+    """One sentence: the tool and its queue, the worker that holds it, when a timer is due."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionSummary:
+    """A line of a list."""
+
+    id: str
+    agent: str
+    state: str
+    reason: str | None
+    created_ms: int
+    updated_ms: int
+    finished_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionView:
+    """An execution as it stands."""
+
+    id: str
+    agent: str
+    model: str
+    state: str
+    reason: str | None
+    message: str | None
+    """Why it is paused, stuck or failed, with the fix."""
+    input: Json
+    output: dict[str, Json] | None
+    failure: Failure | None
+    waits: tuple[WaitView, ...]
+    approvals: tuple[ApprovalView, ...]
+    """The open ones."""
+    usage: UsageView
+    last_seq: int
+    active_ms: int
+    created_ms: int
+    updated_ms: int
+    finished_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskView:
+    """One tool call, with what a crash did to it."""
+
+    execution: str
+    address: str
+    tool: str
+    queue: str
+    state: str
+    delivery: str
+    key: str
+    args: dict[str, Json]
+    attempt: int
+    max_attempts: int
+    worker: str | None
+    scheduled_ms: int
+    started_ms: int | None
+    ended_ms: int | None
+    value: Json = None
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EffectView:
+    """A claim of an `at_most_once` action and what is known of its outcome."""
+
+    execution: str
+    address: str
+    agent: str
+    tool: str
+    key: str
+    args: dict[str, Json]
+    state: str
+    """`begun`, `uncertain`, `done` or `dead`."""
+    claims: int
+    """How often its body may have started; above 1 only by a person's ruling."""
+    worker: str | None
+    claimed_ms: int
+    value: Json = None
+    ruling: str | None = None
+    ruled_by: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of executions, newest first."""
+
+    items: tuple[ExecutionSummary, ...]
+    cursor: str | None
+    """Give it back to get the next page; None on the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that the doctor has to say."""
+
+    level: Literal["ok", "note", "problem"]
+    what: str
+    command: str | None = None
+    """What to type, if anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerInfo:
+    """Who answers at an address."""
+
+    version: str
+    store: str
+    """The store's id."""
+    nonce: str
+    """Equal to the one in the owner's lock file exactly when this is the owner."""
+    dialect: str
+    started_ms: int

@@ -1,0 +1,126 @@
+"""What passes between whoever holds the tasks and whoever runs them. The same in one process and over HTTP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+from perdure.core.codec import Json
+
+DEFAULT_QUEUE = "default"
+LEASE_MS = 30_000
+"""How long a leased task stays reserved without a heartbeat."""
+ORPHAN_LEASE_MS = 3_000
+"""What is left of a worker's leases once its liveness connection closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One tool that a worker can run: the address that tasks are sent to."""
+
+    agent: str
+    tool: str
+    queue: str = DEFAULT_QUEUE
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRequest:
+    """A worker's wish for tasks. The same `nonce` gets the same tasks, so a lost reply is asked for again."""
+
+    worker: str
+    """Random per boot: never a host name, never reused."""
+    nonce: str
+    lanes: tuple[Lane, ...]
+    slots: int
+    """How many tasks at most: the worker's free slots."""
+    lease_ms: int = LEASE_MS
+
+
+@dataclass(frozen=True, slots=True)
+class LeasedTask:
+    """A reserved task. `fence` must accompany everything its holder says about it."""
+
+    execution: str
+    address: str
+    agent: str
+    tool: str
+    queue: str
+    args: dict[str, Json]
+    delivery: str
+    key: str
+    """The idempotency key, equal on every attempt."""
+    attempt: int
+    """1 for the first try."""
+    fence: int
+    lease_ms: int
+    timeout_ms: int
+    """For one attempt; 0 is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A task as its holder names it."""
+
+    execution: str
+    address: str
+    fence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Sent just before the body of an `at_most_once` task starts. The same `nonce` gets the same answer."""
+
+    execution: str
+    address: str
+    fence: int
+    nonce: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why an attempt, a step or an execution failed, in the words shown to people and models."""
+
+    code: str
+    message: str
+    permanent: bool = False
+    """Asking again cannot change it."""
+    retry_after_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How an attempt ended. `completed` carries `value`, `failed` and `cancelled` carry `failure`."""
+
+    execution: str
+    address: str
+    fence: int
+    outcome: Literal["completed", "failed", "cancelled"]
+    value: Json = None
+    failure: Failure | None = None
+
+
+class Answer(StrEnum):
+    """The reply to one item. Items are answered one by one; one refusal does not touch the others."""
+
+    ACCEPTED = "accepted"
+    ALREADY_ACCEPTED = "already_accepted"
+    """The same was said before and counts once."""
+    LEASE_LOST = "lease_lost"
+    """Somebody else holds it, or it ended: stop, and do not say it again."""
+    CONFLICT = "conflict"
+    """It contradicts what is recorded."""
+    CANCEL = "cancel"
+    """Still yours, and somebody wants it stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerInfo:
+    """What a worker says of itself when it connects, for people to read."""
+
+    worker: str
+    name: str
+    lanes: tuple[Lane, ...] = field(default=())
+    slots: int = 0
+    pid: int = 0
+    host: str = ""

@@ -1,0 +1,62 @@
+"""The execution's row while a transaction holds its lock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from perdure.core import states
+from perdure.store.protocol import Ref, Row
+
+
+@dataclass(slots=True)
+class ExecutionRow:
+    """Read under lock, changed in memory, written back once by `Tx.flush`."""
+
+    shard: int
+    id: str
+    company: str
+    agent: str
+    definition: str
+    state: str
+    reason: str | None
+    ownership: str
+    fence: int
+    next_seq: int
+    log_format: int
+    active_ms: int
+    created_ms: int
+    updated_ms: int
+    finished_ms: int | None
+    changed: bool = False
+    """Owner: `Tx`. Set by `move`, `append` and the engine; decides what `flush` writes."""
+
+    @property
+    def ref(self) -> Ref:
+        return Ref(self.shard, self.id)
+
+    @property
+    def ended(self) -> bool:
+        return self.state in states.TERMINAL
+
+    def may(self, event: str) -> bool:
+        """Say whether the state table allows `event` now."""
+        return states.allowed(states.EXECUTION_TABLE, self.state, event)
+
+    def move(self, event: str) -> None:
+        """Change state by the table. Raises `states.Refused`: ask `may` first."""
+        self.state = states.move(states.EXECUTION_TABLE, self.state, event)
+        self.changed = True
+
+
+_COLUMNS = tuple(f.name for f in fields(ExecutionRow) if f.name != "changed")
+
+
+def execution_row(row: Row) -> ExecutionRow:
+    """Build the object from a database row."""
+    return ExecutionRow(*(row[name] for name in _COLUMNS))
+
+
+def params_of(row: ExecutionRow) -> dict[str, Any]:
+    """Return the columns as statement parameters."""
+    return {name: getattr(row, name) for name in _COLUMNS}

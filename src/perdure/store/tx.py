@@ -1,0 +1,118 @@
+"""A write transaction: named SQL, the executions it has locked, the events it appends, what to announce after it.
+
+Executions are locked once for the whole batch, changed in memory and written back once, however many operations of the
+batch touch them. `seq` is taken from the locked row, never from anybody's memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from perdure.core import codec
+from perdure.store.protocol import Connection, Params, Ref, Row
+from perdure.store.rows import ExecutionRow, execution_row, params_of
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A hint for after the commit; losing one delays and never breaks anything."""
+
+    topic: str
+    """`ready`, `events` or `tasks`."""
+    key: str
+    """Execution id for `events`; `company/queue` for `tasks`."""
+    rows: tuple[Params, ...] = ()
+    """For `events`: the appended rows themselves, so that an owner in this process need not read them."""
+
+
+class Tx:
+    """One transaction. Its owner is the writer's thread; it dies with the transaction."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._executions: dict[str, ExecutionRow] = {}
+        self._events: list[dict[str, Any]] = []
+        self._created: list[ExecutionRow] = []
+        self._notes: dict[tuple[str, str], Note] = {}
+        self.now_ms = connection.now_ms
+
+    def rows(self, query: str, **params: Any) -> list[Row]:
+        return self._connection.rows(query, **params)
+
+    def row(self, query: str, **params: Any) -> Row | None:
+        return self._connection.row(query, **params)
+
+    def run(self, query: str, **params: Any) -> int:
+        return self._connection.run(query, **params)
+
+    def many(self, query: str, params: Sequence[Params]) -> None:
+        if params:
+            self._connection.many(query, params)
+
+    def each(self, query: str, params: Sequence[Params]) -> list[list[Row]]:
+        return self._connection.each(query, params) if params else []
+
+    def lock(self, refs: Iterable[Ref]) -> None:
+        """Lock executions in (shard, id) order and read them. Unknown ones are left out. Called once, by the writer."""
+        wanted = sorted({ref for ref in refs if ref.execution not in self._executions})
+        found = self.each("lock_execution", [{"shard": ref.shard, "id": ref.execution} for ref in wanted])
+        for rows in found:
+            if rows:
+                row = execution_row(rows[0])
+                self._executions[row.id] = row
+
+    def execution(self, execution: str) -> ExecutionRow | None:
+        """Return the row locked by this transaction, with the changes made so far."""
+        return self._executions.get(execution)
+
+    def create(self, row: ExecutionRow) -> None:
+        """Add a new execution; the transaction holds it as if locked."""
+        self._executions[row.id] = row
+        self._created.append(row)
+
+    def append(
+        self, row: ExecutionRow, kind: str, address: str = "", digest: str = "", data: Mapping[str, Any] | str = "{}"
+    ) -> int:
+        """Append an event to a locked execution and return its `seq`. `data` may come already encoded."""
+        seq = row.next_seq
+        row.next_seq = seq + 1
+        row.updated_ms = self.now_ms
+        row.changed = True
+        self._events.append(
+            {
+                "shard": row.shard,
+                "execution": row.id,
+                "seq": seq,
+                "kind": kind,
+                "address": address,
+                "digest": digest,
+                "data": data if isinstance(data, str) else codec.encode(data, f"event {kind}"),
+                "at_ms": self.now_ms,
+            }
+        )
+        return seq
+
+    def appended(self, execution: str, after: int) -> list[Params]:
+        """Return the events that this transaction itself appended to an execution, above `after`."""
+        return [event for event in self._events if event["execution"] == execution and event["seq"] > after]
+
+    def announce(self, topic: str, key: str = "") -> None:
+        """Ask for a hint after the commit; the same one twice is given once."""
+        self._notes[topic, key] = Note(topic, key)
+
+    def flush(self) -> list[Note]:
+        """Write new and changed executions and the appended events; return the hints to give once committed."""
+        self.many("insert_execution", [params_of(row) for row in sorted(self._created, key=lambda row: row.ref)])
+        created = {row.id for row in self._created}
+        changed = [row for row in self._executions.values() if row.changed and row.id not in created]
+        self.many("update_execution", [params_of(row) for row in changed])
+        self.many("insert_event", self._events)
+        return [*self._event_notes(), *self._notes.values()]
+
+    def _event_notes(self) -> list[Note]:
+        by_execution: dict[str, list[Params]] = {}
+        for event in self._events:
+            by_execution.setdefault(event["execution"], []).append(event)
+        return [Note("events", execution, tuple(rows)) for execution, rows in by_execution.items()]

@@ -1,0 +1,1 @@
+"""The contract between processes: the verbs, their HTTP form, errors and stream frames."""

@@ -1,0 +1,129 @@
+"""The verbs, whatever carries them: in-process (`server.direct`) or HTTP (`client.http`). One contract, one test suite.
+
+Every verb raises the errors of `perdure.errors` with the same codes on both. The company is the caller's own, from its
+key; in-process it is the default company.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
+
+from perdure.core.codec import Json
+from perdure.core.events import Event
+from perdure.core.views import (
+    ApprovalView,
+    Decision,
+    EffectView,
+    ExecutionView,
+    Finding,
+    Page,
+    Ruling,
+    ServerInfo,
+    Started,
+    StartRequest,
+    TaskView,
+)
+from perdure.core.work import Answer, Begin, Held, LeasedTask, LeaseRequest, Report, WorkerInfo
+
+
+class Api(Protocol):
+    """What a client may ask. A normal return of a verb that changes something means: it survives kill -9."""
+
+    async def info(self) -> ServerInfo: ...
+
+    async def start(self, request: StartRequest) -> Started:
+        """Begin an execution. Raises `Conflict` (`start_key_conflict`) for the same key with other input."""
+        ...
+
+    async def execution(self, execution: str) -> ExecutionView:
+        """Return one execution. Raises `NotFound`."""
+        ...
+
+    async def executions(
+        self, *, state: str | None = None, agent: str | None = None, cursor: str | None = None, limit: int = 50
+    ) -> Page: ...
+
+    async def events(self, execution: str, *, after: int = 0, limit: int = 1000) -> list[Event]:
+        """Return recorded events with `seq` above `after`, in order."""
+        ...
+
+    def follow(self, execution: str, *, after: int = 0) -> AsyncIterator[Event]:
+        """Yield the log above `after`, then what is appended, without gap or repeat, until the execution ends.
+
+        Reconnects by itself for as long as it is iterated.
+        """
+        ...
+
+    async def send(self, execution: str, text: str, *, by: str = "", dedupe: str | None = None) -> int:
+        """Put a message into the execution's inbox and return its `seq`; the same `dedupe` again changes nothing."""
+        ...
+
+    async def pause(self, execution: str, *, by: str = "", reason: str = "") -> None: ...
+
+    async def resume(self, execution: str, *, by: str = "") -> None: ...
+
+    async def stop(self, execution: str, *, by: str = "") -> None:
+        """Ask it to end, completed, after the turn in progress."""
+        ...
+
+    async def cancel(self, execution: str, *, by: str = "", reason: str = "") -> None:
+        """Ask it to end as soon as what has begun has reported. Acknowledged at once as `cancelling`."""
+        ...
+
+    async def approvals(self, *, execution: str | None = None, state: str | None = "open") -> list[ApprovalView]: ...
+
+    async def decide(self, approval: str, decision: Decision, *, by: str = "", reason: str = "") -> ApprovalView:
+        """Approve or reject, once. Raises `Conflict` (`already_decided`, `not_waiting`) naming who was first."""
+        ...
+
+    async def tasks(self, execution: str) -> list[TaskView]: ...
+
+    async def effects(self, *, execution: str | None = None, state: str | None = None) -> list[EffectView]: ...
+
+    async def rule(
+        self, execution: str, address: str, ruling: Ruling, *, by: str = "", reason: str = "", value: Json = None
+    ) -> EffectView:
+        """Say what an uncertain effect was. Raises `Conflict` (`not_uncertain`)."""
+        ...
+
+    async def diagnose(self, execution: str) -> list[Finding]:
+        """Say why an execution does not move and which command helps."""
+        ...
+
+    async def workers(self) -> list[WorkerInfo]:
+        """Return the workers connected to this server."""
+        ...
+
+    async def aclose(self) -> None: ...
+
+
+class TaskSource(Protocol):
+    """Where a worker gets its tasks from and tells how they ended. Resending anything is safe."""
+
+    async def lease(self, request: LeaseRequest, *, wait_seconds: float) -> list[LeasedTask]:
+        """Reserve tasks; wait up to `wait_seconds` for the first one."""
+        ...
+
+    async def begin(self, begin: Begin) -> Answer:
+        """Commit the claim of an `at_most_once` task. Only after `accepted` may its body start."""
+        ...
+
+    async def report(self, worker: str, reports: Sequence[Report]) -> list[Answer]:
+        """Say how attempts ended; one answer each, in order."""
+        ...
+
+    async def beat(self, worker: str, held: Sequence[Held]) -> list[Answer]:
+        """Prolong leases; `lease_lost` and `cancel` tell the holder to stop."""
+        ...
+
+    async def hand_back(self, worker: str, held: Sequence[Held]) -> list[Answer]:
+        """Return tasks that never began, so that others may take them at once."""
+        ...
+
+    def alive(self, info: WorkerInfo) -> AsyncIterator[None]:
+        """Hold the liveness connection: yields at once when it is open and at every sign of life; ends when it closes.
+
+        When it closes, the server shrinks this worker's leases to `ORPHAN_LEASE_MS`; the next heartbeat restores them.
+        """
+        ...
