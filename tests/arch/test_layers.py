@@ -1,0 +1,84 @@
+"""Who may import whom. Imports inside functions and under TYPE_CHECKING count: a layer is what a file knows of."""
+
+from __future__ import annotations
+
+import source_tree
+from source_tree import fail_on, imports_of
+
+LAYERS: dict[str, str] = {
+    "errors": "",
+    "failpoints": "",
+    "core": "errors",
+    "system": "core",
+    "store": "errors core failpoints",
+    "engine": "errors core store",
+    "flow": "errors core",
+    "models": "errors core failpoints",
+    "agent": "errors core flow models.port models.recorded models.retry",
+    "toolbox": "errors core system",
+    "wire": "errors core",
+    "client": "errors core failpoints system wire",
+    "worker": "errors core failpoints system wire client agent flow",
+    "server": "errors core failpoints system store engine flow agent models toolbox wire",
+    "testing": "errors core failpoints system store engine flow agent models toolbox wire client worker server",
+    "runtime": "errors core failpoints system store agent models toolbox wire client worker server",
+    "__init__": "errors core agent models runtime",
+    "__main__": "cli",
+    "cli": "errors core system store agent models toolbox wire client worker server testing runtime __init__",
+}
+"""Every package and module of the top level, and what it may import beside itself. `a.b` allows one module of `a`."""
+
+
+def test_every_package_has_a_place_in_the_layers() -> None:
+    units = {module.name.split(".")[1] for module in source_tree.library() if module.name.count(".")}
+    fail_on(f"src/perdure/{unit} has no line in LAYERS" for unit in sorted(units - LAYERS.keys()))
+
+
+def test_imports_point_down() -> None:
+    fail_on(
+        f"{module.at(found.node)}: {unit} may not import {found.target}"
+        for module in source_tree.library()
+        if module.name
+        for unit in [unit_of(module)]
+        for found in imports_of(module)
+        if not may_import(unit, found.target)
+    )
+
+
+def test_layers_have_no_cycle() -> None:
+    def below(unit: str, path: tuple[str, ...] = ()) -> None:
+        assert unit not in path, " imports ".join((*path, unit))
+        for lower in LAYERS[unit].split():
+            below(lower.split(".")[0], (*path, unit))
+
+    for unit in LAYERS:
+        below(unit)
+
+
+def test_programs_stand_alone() -> None:
+    fail_on(
+        f"{module.at(found.node)}: a skill's script is a program of its own and may not import {found.target}"
+        for module in source_tree.library()
+        if not module.name
+        for found in imports_of(module)
+        if found.target.split(".")[0] == "perdure"
+    )
+
+
+def unit_of(module: source_tree.Module) -> str:
+    parts = module.name.split(".")
+    return parts[1] if len(parts) > 1 else "__init__"
+
+
+def may_import(unit: str, target: str) -> bool:
+    parts = target.split(".")
+    if parts[0] != "perdure":
+        return True
+    # `from perdure import X` names a module of ours or, if there is none, something that the package exports
+    name = parts[1] if len(parts) > 1 and exists(parts[1]) else "__init__"
+    allowed = LAYERS.get(unit, "").split()
+    return name in {unit, *allowed} or ".".join(parts[1:3]) in allowed
+
+
+def exists(unit: str) -> bool:
+    return (source_tree.PACKAGE / unit).is_dir() or (source_tree.PACKAGE / f"{unit}.py").is_file()
