@@ -102,7 +102,7 @@ class TextDelta:
 
 
 ModelFailure = Literal["transient", "key", "quota", "rejected", "unknown_model", "context_window", "missing_extra"]
-"""Who acts next: `transient` us; `key` and `quota` whoever pays, while the execution is paused; the others the author."""
+"""Who acts next: `transient` us; `key` and `quota` whoever pays, the execution is paused; the others the author."""
 
 
 class ModelError(Exception):
@@ -137,6 +137,9 @@ class ModelPort(Protocol):
 class Models(Protocol):
     """Finds the port for a model name."""
 
-    def port(self, model: str) -> ModelPort:
-        """Return the port of `provider/model`. Raises `ModelError` (`unknown_model`, `missing_extra`)."""
+    def port(self, model: str, base_url: str | None = None) -> ModelPort:
+        """Return the port of `provider/model`, or of any name at an agent's `base_url`.
+
+        Raises `ModelError` (`unknown_model`, `missing_extra`, `rejected`).
+        """
         ...

@@ -1,0 +1,251 @@
+"""Every provider, over pydantic-ai's model classes: one request per call, none of their own retries.
+
+Import it late: with the providers' packages it takes seconds. `Catalog` does, in a thread.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, cast
+from urllib.parse import quote
+
+import httpx2
+from pydantic_ai import direct
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.messages import (
+    InstructionPart,
+    ModelResponse,
+    ModelResponseStreamEvent,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+)
+from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse, create_async_httpx2_client, infer_model
+from pydantic_ai.output import OutputObjectDefinition
+from pydantic_ai.providers import infer_provider_class
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import ToolDefinition
+
+from perdure.core.codec import encode
+from perdure.models import conversation, prices, providers, settings
+from perdure.models.failures import missing_key, told
+from perdure.models.per_loop import PerLoop
+from perdure.models.port import ModelError, ModelReply, ModelRequest, TextDelta
+from perdure.models.providers import Provider
+
+InThread = Callable[[Callable[[], Model[Any]]], Awaitable[Model[Any]]]
+"""Runs what blocks elsewhere than on the event loop."""
+
+_VARIABLE = re.compile(r"`([A-Z][A-Z0-9_]+)`")
+
+
+class PydanticAIModels:
+    """`ModelPort` over all providers of `providers.PROVIDERS`."""
+
+    def __init__(self, environ: Mapping[str, str], in_thread: InThread) -> None:
+        self._environ = environ
+        self._in_thread = in_thread
+        self._connections = PerLoop(lambda: _Connections(environ))
+        self._loaded: set[str] = set()
+        """Providers whose packages are imported; the event loop adds to it."""
+
+    async def request(self, request: ModelRequest) -> ModelReply:
+        """Make one request. Raises `ModelError` only."""
+        provider, name = providers.find(request.model, request.base_url)
+        with told(request, provider):
+            model = await self._model(provider, name, request)
+            response = await direct.model_request(
+                model,
+                conversation.to_native(request.messages),
+                model_settings=_settings(request, provider),
+                model_request_parameters=_parameters(request, model),
+            )
+            return _reply(response, request, provider)
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[TextDelta | ModelReply]:
+        """Make one request; yield text as it comes and, last, the whole reply. Raises `ModelError` only."""
+        provider, name = providers.find(request.model, request.base_url)
+        async with self._events(request, provider, name) as events:
+            async for event in events:
+                if text := _text(event):
+                    yield TextDelta(text)
+            reply = _reply(events.get(), request, provider)
+        yield reply
+
+    @asynccontextmanager
+    async def _events(self, request: ModelRequest, provider: Provider, name: str) -> AsyncGenerator[StreamedResponse]:
+        with told(request, provider):
+            model = await self._model(provider, name, request)
+            async with direct.model_request_stream(
+                model,
+                conversation.to_native(request.messages),
+                model_settings=_settings(request, provider),
+                model_request_parameters=_parameters(request, model),
+            ) as events:
+                yield events
+
+    async def aclose(self) -> None:
+        """Close this event loop's connections."""
+        connections = self._connections.pop()
+        if connections is not None:
+            await connections.aclose()
+
+    async def _model(self, provider: Provider, name: str, request: ModelRequest) -> Model[Any]:
+        """Return pydantic-ai's model for one request. It is light: the connections behind it are kept."""
+        make = partial(self._made, provider, name, request, self._connections.get())
+        if provider.name in self._loaded:
+            return make()
+        model = await self._in_thread(make)  # the first time it imports for a second or two
+        self._loaded.add(provider.name)
+        return model
+
+    def _made(self, provider: Provider, name: str, request: ModelRequest, connections: _Connections) -> Model[Any]:
+        if provider.protocol == "own":
+            return _own_model(provider, name, connections.own, request.model)
+        key = providers.key_for(provider, request.base_url, self._environ)
+        if not key:
+            raise missing_key(request.model, provider.key)
+        client = connections.providers if request.base_url is None else connections.owners
+        base_url = request.base_url or self._environ.get(provider.address) or None
+        make = _anthropic if provider.protocol == "anthropic" else _openai
+        return make(provider, name, key, base_url, client)
+
+
+class _Connections:
+    """The HTTP clients of one event loop."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        timeout = httpx2.Timeout(settings.SILENCE_SECONDS, connect=settings.CONNECT_SECONDS)
+        self.providers = create_async_httpx2_client(timeout=timeout)
+        self.owners = create_async_httpx2_client(timeout=timeout)
+        """For addresses that agents name: without what the operator's environment adds to the providers' requests."""
+        hooks = self.owners.event_hooks
+        self.owners.event_hooks = {**hooks, "request": [*hooks["request"], _without_headers(environ)]}
+        self.own: dict[str, Any] = {}
+        """pydantic-ai's providers that have a client of their own, by name."""
+
+    async def aclose(self) -> None:
+        await self.providers.aclose()
+        await self.owners.aclose()
+        for provider in self.own.values():
+            async with provider:  # leaving it closes its client
+                pass
+
+
+def _without_headers(environ: Mapping[str, str]) -> Any:
+    """Return a hook that takes out the headers which the providers' packages read from the environment."""
+    lines = [line for name in ("OPENAI", "ANTHROPIC") for line in environ.get(f"{name}_CUSTOM_HEADERS", "").split("\n")]
+    names = {"openai-organization", "openai-project", *(line.partition(":")[0].strip().lower() for line in lines)}
+    names -= {"", "authorization", "x-api-key", "content-type", "content-length", "host"}
+
+    async def remove(request: httpx2.Request) -> None:
+        for name in names:
+            request.headers.pop(name, None)
+
+    return remove
+
+
+def _openai(provider: Provider, name: str, key: str, base_url: str | None, client: httpx2.AsyncClient) -> Model[Any]:
+    from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel  # noqa: PLC0415 - needs the extra
+    from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415
+
+    kind = OpenAIResponsesModel if provider.protocol == "responses" else OpenAIChatModel
+    return kind(name, provider=OpenAIProvider(base_url=base_url, api_key=key, http_client=client))
+
+
+def _anthropic(
+    _provider: Provider, name: str, key: str, base_url: str | None, client: httpx2.AsyncClient
+) -> Model[Any]:
+    from pydantic_ai.models.anthropic import AnthropicModel  # noqa: PLC0415 - needs the extra
+    from pydantic_ai.providers.anthropic import AnthropicProvider  # noqa: PLC0415
+
+    return AnthropicModel(name, provider=AnthropicProvider(api_key=key, base_url=base_url, http_client=client))
+
+
+def _own_model(provider: Provider, name: str, kept: dict[str, Any], model: str) -> Model[Any]:
+    reached = kept.get(provider.name)
+    if reached is None:
+        try:
+            reached = kept[provider.name] = infer_provider_class(provider.name)()
+        except ValueError as error:  # older than this name
+            raise ModelError("unknown_model", f"{model}: {error}. Upgrade pydantic-ai.", maybe_billed=False) from error
+        except UserError as error:  # it looks for its key, and for nothing else
+            found = _VARIABLE.search(str(error))
+            raise missing_key(model, provider.key or (found[1] if found else f"a key for {provider.name}")) from error
+    return infer_model(f"{provider.name}:{name}", lambda _name: reached)
+
+
+def _settings(request: ModelRequest, provider: Provider) -> ModelSettings:
+    chosen = settings.resolve(request)
+    if request.call and provider.protocol != "own":
+        chosen["extra_headers"] = {"x-client-request-id": quote(request.call, safe="/ ")[:500]}
+    return cast("ModelSettings", cast("object", chosen))
+
+
+def _parameters(request: ModelRequest, model: Model[Any]) -> ModelRequestParameters:
+    instructions = request.instructions
+    native = bool(model.profile.get("supports_json_schema_output"))
+    output: dict[str, Any] = {}
+    if request.output_schema is not None and native:
+        output = {
+            "output_mode": "native",
+            "output_object": OutputObjectDefinition(request.output_schema, name="answer"),
+        }
+    elif request.output_schema is not None:
+        schema = encode(request.output_schema, "output_schema")
+        instructions += f"\n\nGive the final answer as JSON of this schema, without any other text:\n{schema}"
+    return ModelRequestParameters(
+        function_tools=[
+            ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=tool.schema)
+            for tool in request.tools
+        ],
+        instruction_parts=[InstructionPart(content=instructions.strip())] if instructions.strip() else [],
+        **output,
+    )
+
+
+def _text(event: ModelResponseStreamEvent) -> str:
+    match event:
+        case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+            return text
+        case _:
+            return ""  # thinking and the making of tool calls
+
+
+def _reply(response: ModelResponse, request: ModelRequest, provider: Provider) -> ModelReply:
+    return ModelReply(
+        text=conversation.text(response),
+        tool_calls=conversation.tool_calls(response),
+        finish_reason=_finish_reason(response, request, provider),
+        usage=conversation.usage(response.usage),
+        model=response.model_name or request.model,
+        cost_usd=_cost(response, request, provider),
+        native=conversation.to_json(response),
+    )
+
+
+def _finish_reason(response: ModelResponse, request: ModelRequest, provider: Provider) -> str:
+    """Return why the model stopped, from its own word: pydantic-ai takes a broken-off reply for one that stopped."""
+    said = (response.provider_details or {}).get("finish_reason")
+    invented = provider.module == "openai" and response.finish_reason != "content_filter" and not said
+    known = bool(said) or response.finish_reason is not None
+    if response.state != "complete" or response.finish_reason == "error" or invented or not known:
+        message = f"{request.model}: the reply broke off before its finish reason and cannot count."
+        raise ModelError("transient", message)
+    if response.finish_reason in (None, "stop"):  # None: a word of the provider's own that nobody else knows
+        return "tool_call" if conversation.tool_calls(response) else "stop"
+    return response.finish_reason
+
+
+def _cost(response: ModelResponse, request: ModelRequest, provider: Provider) -> float | None:
+    if response.usage.unmeasured_requests:
+        return None
+    used = conversation.usage(response.usage)
+    asked = providers.split(request.model)[1]
+    who = provider.extra if provider.protocol != "own" else provider.name
+    answered = prices.cost_usd(who, response.model_name or asked, used, base_url=request.base_url)
+    return answered if answered is not None else prices.cost_usd(who, asked, used, base_url=request.base_url)

@@ -1,0 +1,166 @@
+"""The scripted model, declared as such: replies from a script of this process, or from one behind an address.
+
+Names are `scripted/NAME` or `test:NAME`; `test:` alone repeats what the user said. No provider is ever asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from inspect import isawaitable
+from typing import TYPE_CHECKING
+
+from perdure.core.codec import Json, decode, encode
+from perdure.models.per_loop import PerLoop
+from perdure.models.port import ModelError, ModelFailure, ModelReply, ModelRequest, TextDelta, ToolCall, Usage
+from perdure.models.providers import split
+from perdure.models.recorded import reply_from_json, request_to_json
+
+if TYPE_CHECKING:
+    import httpx2
+
+Step = ModelReply | Callable[[ModelRequest], ModelReply]
+"""One turn of a script: the reply, or what makes it from the request."""
+
+Script = Sequence[Step] | Callable[[ModelRequest], ModelReply | Awaitable[ModelReply]]
+"""A list answers turn by turn, and a function each request; a function may raise `ModelError` to play a failure."""
+
+TIMEOUT_SECONDS = 120.0
+
+_KINDS: Mapping[int, ModelFailure] = {401: "key", 402: "quota", 403: "key", 404: "unknown_model"}
+
+
+def say(text: str, *, usage: Usage | None = None, cost_usd: float | None = None) -> ModelReply:
+    """Return a reply that is text. Its cost is unknown unless the script names one."""
+    return ModelReply(text, (), "stop", usage or Usage(), "", cost_usd)
+
+
+def call(tool: str, arguments: Mapping[str, Json] | str | None = None, *, text: str = "", id: str = "") -> ModelReply:
+    """Return a reply that calls a tool. `arguments` given as text are sent as they are, JSON or not.
+
+    Without an `id` the call gets one from its place in the conversation, the same whenever it is asked again.
+    """
+    written = arguments if isinstance(arguments, str) else encode(arguments or {}, "arguments")
+    return ModelReply(text, (ToolCall(id, tool, written),), "tool_call", Usage(), "")
+
+
+def together(*calls: ModelReply) -> ModelReply:
+    """Return one reply that makes all the calls, in this order."""
+    text = "".join(reply.text for reply in calls)
+    return ModelReply(text, tuple(one for reply in calls for one in reply.tool_calls), "tool_call", Usage(), "")
+
+
+def echo(request: ModelRequest) -> ModelReply:
+    """Repeat what the user said last."""
+    return say(next((message.text for message in reversed(request.messages) if message.role == "user"), ""))
+
+
+class ScriptedModels:
+    """`ModelPort` over the scripts of this process and, where a request has a `base_url`, over the one behind it."""
+
+    def __init__(self, scripts: Mapping[str, Script]) -> None:
+        self._scripts: dict[str, Script] = {"": echo, **scripts}
+        self._clients = PerLoop(_client)
+
+    async def request(self, request: ModelRequest) -> ModelReply:
+        """Ask the script. Raises `ModelError`: what the script plays, `unknown_model`, or why it was not reached."""
+        if request.base_url is not None:
+            reply = await _ask(self._clients.get(), request.base_url, request)
+        else:
+            reply = await self._run(request)
+        return _completed(reply, request)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[TextDelta | ModelReply]:
+        """Make one request; yield its text word by word and, last, the whole reply."""
+        reply = await self.request(request)
+        for word in re.findall(r"\s*\S+\s*$|\s*\S+", reply.text):
+            yield TextDelta(word)
+        yield reply
+
+    async def aclose(self) -> None:
+        """Close this event loop's connections."""
+        client = self._clients.pop()
+        if client is not None:
+            await client.aclose()
+
+    async def _run(self, request: ModelRequest) -> ModelReply:
+        name = split(request.model)[1]
+        script = self._scripts.get(name)
+        if script is None:
+            known = ", ".join(f"scripted/{name}" for name in self._scripts if name) or "none"
+            message = f"{request.model}: this process has no script of that name. It has: {known}."
+            raise ModelError("unknown_model", f"{message} A script elsewhere needs a base_url.", maybe_billed=False)
+        try:
+            if not callable(script):
+                return _turn(script, request)
+            reply = script(request)
+            return await reply if isawaitable(reply) else reply
+        except ModelError:
+            raise
+        except Exception as error:
+            raise ModelError("rejected", f"{request.model}: the script raised {error!r}.") from error
+
+
+def turns(request: ModelRequest) -> int:
+    """Return how many replies the conversation already holds: the place in a script, the same after a crash."""
+    return sum(message.role == "assistant" for message in request.messages)
+
+
+def _turn(script: Sequence[Step], request: ModelRequest) -> ModelReply:
+    turn = turns(request)
+    if turn >= len(script):
+        message = f"{request.model}: the script has {len(script)} replies and was asked for number {turn + 1}."
+        raise ModelError("rejected", message)
+    step = script[turn]
+    return step(request) if callable(step) else step
+
+
+def _completed(reply: ModelReply, request: ModelRequest) -> ModelReply:
+    """Return the reply with the ids and the name that a script may leave out."""
+    turn = turns(request) + 1
+    calls = tuple(
+        one if one.id else replace(one, id=f"call_{turn}_{place}") for place, one in enumerate(reply.tool_calls, 1)
+    )
+    return replace(reply, tool_calls=calls, model=reply.model or f"scripted/{split(request.model)[1] or 'echo'}")
+
+
+def _client() -> httpx2.AsyncClient:
+    import httpx2  # noqa: PLC0415 - not needed by scripts of this process
+
+    # No proxy of the environment: a script is a neighbour.
+    return httpx2.AsyncClient(timeout=httpx2.Timeout(TIMEOUT_SECONDS, connect=10.0), trust_env=False)
+
+
+async def _ask(client: httpx2.AsyncClient, base_url: str, request: ModelRequest) -> ModelReply:
+    import httpx2  # noqa: PLC0415 - as above
+
+    address = f"{base_url.rstrip('/')}/model"
+    headers = {"content-type": "application/json"}
+    try:
+        response = await client.post(address, content=encode(request_to_json(request), "request"), headers=headers)
+    except (httpx2.TransportError, httpx2.InvalidURL) as error:
+        unsent = isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout))
+        message = f"{request.model}: no answer from {address}: {str(error) or type(error).__name__}."
+        raise ModelError("transient", message, maybe_billed=not unsent) from error
+    if response.status_code != 200:
+        raise _refusal(request, address, response)
+    try:
+        return reply_from_json(decode(response.content))
+    except ValueError as error:
+        raise ModelError("transient", f"{request.model}: {address} sent no reply: {error}.") from error
+
+
+def _refusal(request: ModelRequest, address: str, response: httpx2.Response) -> ModelError:
+    status = response.status_code
+    transient = status >= 500 or status in (408, 409, 425, 429)
+    kind: ModelFailure = "transient" if transient else _KINDS.get(status, "rejected")
+    message = f"{request.model}: {address} answered {status}: {response.text[:300]}"
+    return ModelError(kind, message, retry_after=_seconds(response.headers.get("retry-after")))
+
+
+def _seconds(header: str | None) -> float | None:
+    try:
+        return max(0.0, float(header)) if header else None
+    except ValueError:
+        return None
