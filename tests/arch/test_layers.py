@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tomllib
+
 import source_tree
 from source_tree import fail_on, imports_of
 
@@ -32,6 +34,17 @@ LAYERS: dict[str, str] = {
 def test_every_package_has_a_place_in_the_layers() -> None:
     units = {module.name.split(".")[1] for module in source_tree.library() if module.name.count(".")}
     fail_on(f"src/perdure/{unit} has no line in LAYERS" for unit in sorted(units - LAYERS.keys()))
+
+
+def test_every_package_is_typed_strictly() -> None:
+    settings = tomllib.loads((source_tree.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    strict = set(settings["tool"]["basedpyright"]["strict"])
+    packages = {module.inner.split("/")[0] for module in source_tree.library() if module.name and "/" in module.inner}
+    fail_on(
+        f"src/perdure/{name} is not in basedpyright's strict list"
+        for name in packages
+        if f"src/perdure/{name}" not in strict
+    )
 
 
 def test_imports_point_down() -> None:
