@@ -1,0 +1,244 @@
+"""`@tool`: declare a function that agents may call. Checked at once, and the function stays a plain function.
+
+Nothing global is touched: a tool exists for an agent only when it is in the agent's list.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import inspect
+import math
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
+
+from perdure.agent.schema import InvalidArguments, Signature, read_signature
+from perdure.core.codec import Json
+from perdure.core.delivery import Delivery
+from perdure.core.work import DEFAULT_QUEUE
+from perdure.errors import InvalidInput
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DeliveryName = Literal["repeatable", "at_least_once", "at_most_once"]
+
+RETRIES = 2
+RETRY_PAUSE_SECONDS = 2.0
+MAX_RETRIES = 1_000
+MAX_SECONDS = 366 * 86_400
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+_QUEUE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+_ATTRIBUTE = "__perdure_tool__"
+
+
+class Options(TypedDict, total=False):
+    """What may be said about a tool."""
+
+    name: str
+    """What models call it. Default: the function's name."""
+    description: str
+    """What models are told it does. Default: the docstring."""
+    approval_required: bool
+    """Whether a person must say yes to each call, with its exact arguments, before the body starts."""
+    timeout_seconds: float | None
+    """For one attempt. None, the default, is no limit."""
+    retries: int
+    """How many more tries follow a failed one: 2. Under `at_most_once` none, ever."""
+    queue: str
+    """Which workers it is for: those that serve this queue. Default: `default`."""
+    delivery: DeliveryName | Delivery
+    """What a crash may lead to. `at_least_once`, the default: it may run again, with the same idempotency key.
+    `at_most_once`: the body starts once or never, and somebody rules on what nobody saw the end of."""
+    retry_pause_seconds: float
+    """Before the second try: 2 seconds; doubles from there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOptions:
+    """The options of a declared tool, complete and checked."""
+
+    approval_required: bool = False
+    timeout_ms: int = 0
+    """For one attempt; 0 is none."""
+    attempts: int = RETRIES + 1
+    """All tries, the first included."""
+    pause_ms: int = round(RETRY_PAUSE_SECONDS * 1000)
+    queue: str = DEFAULT_QUEUE
+    delivery: Delivery = Delivery.AT_LEAST_ONCE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ToolDefinition:
+    """A declared tool: what models see, what the server schedules by, and the function itself."""
+
+    name: str
+    description: str
+    options: ToolOptions
+    function: Callable[..., Any]
+    """The very function that was declared."""
+    signature: Signature = field(repr=False)
+
+    @property
+    def schema(self) -> dict[str, Json]:
+        """JSON schema of the arguments. Do not change it."""
+        return self.signature.schema
+
+    @property
+    def is_async(self) -> bool:
+        """Whether the body is a coroutine; anything else runs in a thread."""
+        return inspect.iscoroutinefunction(self.function)
+
+    def validate(self, args: Mapping[str, Json]) -> dict[str, Any]:
+        """Return the keyword arguments for the function, with the types it declares; the context is not among them.
+
+        Raises `InvalidInput` (`invalid_arguments`) in words that a model can act on: field, expected, found.
+        """
+        try:
+            return self.signature.validate(args)
+        except InvalidArguments as error:
+            raise InvalidInput(
+                f"The arguments of tool {self.name} do not fit its schema. {error}.",
+                code="invalid_arguments",
+                tool=self.name,
+                errors=error.lines,
+            ) from None
+
+    def spec(self) -> dict[str, Json]:
+        """Return what a server needs to know, as JSON."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "schema": self.schema,
+            "delivery": str(self.options.delivery),
+            "approval_required": self.options.approval_required,
+            "timeout_ms": self.options.timeout_ms,
+            "attempts": self.options.attempts,
+            "pause_ms": self.options.pause_ms,
+            "queue": self.options.queue,
+        }
+
+
+@overload
+def tool(function: F, /) -> F: ...
+
+
+@overload
+def tool(**options: Unpack[Options]) -> Callable[[F], F]: ...
+
+
+def tool(function: Callable[..., Any] | None = None, /, **options: Unpack[Options]) -> Any:
+    """Declare a tool, bare or with options. Returns the function it was given, still callable as ever.
+
+    The schema comes from type hints and the docstring. Raises `InvalidInput` at once: `bad_schema` for parameters that
+    have none, `bad_tool` for options that make no sense.
+    """
+    names = _names_around(sys._getframe(1))  # pyright: ignore[reportPrivateUsage] - the names its annotations may use
+
+    def declare(function: F) -> F:
+        definition = _define(function, options, names)
+        try:
+            setattr(function, _ATTRIBUTE, definition)
+        except AttributeError:
+            raise _bad(definition.name, "cannot carry a declaration; wrap it in a `def`") from None
+        return function
+
+    return declare if function is None else declare(function)
+
+
+def definition_of(declared: ToolDefinition | Callable[..., Any]) -> ToolDefinition:
+    """Return the definition of a tool; a plain function counts as a tool with default options.
+
+    Raises `InvalidInput` (`bad_tool`, `bad_schema`).
+    """
+    if isinstance(declared, ToolDefinition):
+        return declared
+    known = getattr(declared, _ATTRIBUTE, None)
+    if not isinstance(known, ToolDefinition):
+        return _define(declared, {}, None)
+    if known.function is declared:
+        return known
+    # Another decorator stands around the tool and took its attributes over: the outermost one is what runs.
+    return dataclasses.replace(known, function=declared)
+
+
+def _names_around(frame: Any) -> dict[str, Any] | None:
+    return None if frame.f_locals is frame.f_globals else dict(frame.f_locals)
+
+
+def _define(function: Callable[..., Any], options: Options, names: Mapping[str, Any] | None) -> ToolDefinition:
+    name = _name(function, options)
+    if not callable(function) or isinstance(function, type):
+        raise _bad(name, f"is {function!r:.80}, not a function")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise _bad(name, "is a generator; a tool returns one value, so collect the items into a list")
+    checked = check_options(name, options)
+    signature = read_signature(function, names)
+    return ToolDefinition(name, options.get("description", signature.description), checked, function, signature)
+
+
+def _name(function: object, options: Options) -> str:
+    name = options.get("name") or getattr(function, "__name__", None)
+    if name is None:
+        raise _bad(f"{function!r:.80}", "has no name; give it one with `@tool(name=...)`, or wrap it in a `def`")
+    if not _NAME.fullmatch(name):
+        raise _bad(name, "has a name that models do not accept: letters, digits, `_` and `-`, at most 64 of them")
+    return name
+
+
+def check_options(name: str, options: Options) -> ToolOptions:
+    """Return complete options for the tool `name`. Raises `InvalidInput` (`bad_tool`)."""
+    if unknown := options.keys() - Options.__annotations__.keys():
+        first = sorted(unknown)[0]
+        near = difflib.get_close_matches(first, Options.__annotations__, n=1)
+        raise _bad(name, f"has no option {first!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+    delivery = _delivery(name, options.get("delivery", Delivery.AT_LEAST_ONCE))
+    queue = options.get("queue", DEFAULT_QUEUE)
+    if not _QUEUE.fullmatch(queue):
+        raise _bad(name, f"has queue={queue!r}; a queue's name is 1 to 64 letters, digits, `_`, `.`, `:` and `-`")
+    timeout = options.get("timeout_seconds")
+    return ToolOptions(
+        approval_required=bool(options.get("approval_required", False)),
+        timeout_ms=0 if timeout is None else max(_milliseconds(name, "timeout_seconds", timeout, least=0.001), 1),
+        attempts=_attempts(name, options.get("retries"), delivery),
+        pause_ms=_milliseconds(name, "retry_pause_seconds", options.get("retry_pause_seconds", RETRY_PAUSE_SECONDS)),
+        queue=queue,
+        delivery=delivery,
+    )
+
+
+def _delivery(name: str, value: str) -> Delivery:
+    try:
+        return Delivery(value)
+    except ValueError:
+        known = ", ".join(repr(str(one)) for one in Delivery)
+        raise _bad(name, f"has delivery={value!r}; expected one of {known}") from None
+
+
+def _milliseconds(name: str, option: str, value: object, *, least: float = 0.0) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= MAX_SECONDS:
+        raise _bad(name, f"has {option}={value!r}; expected seconds from {least:g} to {MAX_SECONDS}")
+    return math.ceil(value * 1000)
+
+
+def _attempts(name: str, retries: object, delivery: Delivery) -> int:
+    if retries is None:
+        return 1 if delivery is Delivery.AT_MOST_ONCE else RETRIES + 1
+    if isinstance(retries, bool) or not isinstance(retries, int) or not 0 <= retries <= MAX_RETRIES:
+        raise _bad(name, f"has retries={retries!r}; expected a whole number from 0 to {MAX_RETRIES}")
+    if retries and delivery is Delivery.AT_MOST_ONCE:
+        raise _bad(
+            name,
+            f"has retries={retries} with delivery='at_most_once', whose body never starts twice: leave retries out, "
+            "or choose 'at_least_once'",
+        )
+    return retries + 1
+
+
+def _bad(name: str, why: str) -> InvalidInput:
+    return InvalidInput(f"tool {name} {why}.", code="bad_tool", tool=name)
+
+
+__all__ = ["Options", "ToolDefinition", "ToolOptions", "check_options", "definition_of", "tool"]
