@@ -1,0 +1,53 @@
+"""What the HTTP edge needs of the process behind it. A port: the node provides it, nothing here knows a store."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from perdure.core.views import ServerInfo
+from perdure.engine.keys import Principal
+from perdure.errors import PerdureError
+from perdure.wire.api import Api, TaskSource
+
+
+class Backend(Protocol):
+    """Asked on every request: all of it is cheap, and none of it blocks the loop."""
+
+    @property
+    def accepting(self) -> bool:
+        """False once `drain` was called or the store failed: requests are refused with `draining`."""
+        ...
+
+    @property
+    def failure(self) -> PerdureError | None:
+        """Why this process cannot go on (`StoreFailed`). The server then drains and `serve` raises it."""
+        ...
+
+    def ready(self) -> bool:
+        """Say whether the store answers and the executor runs."""
+        ...
+
+    def info(self) -> ServerInfo:
+        """Return who this is, from memory."""
+        ...
+
+    def api(self, company: str) -> Api:
+        """Return the verbs of one company. Called on every request: a dictionary look-up."""
+        ...
+
+    def tasks(self, company: str) -> TaskSource:
+        """Return the queues of one company. Called on every request of a worker: a dictionary look-up."""
+        ...
+
+    async def authenticate(self, key: str) -> Principal | None:
+        """Return whose key it is, or None if it is unknown or revoked. The edge remembers an answer for seconds."""
+        ...
+
+    async def add_key(self, company: str, name: str, key: str) -> None:
+        """Store the hash of a new key. On return it is durable."""
+        ...
+
+    def drain(self) -> None:
+        """Take nothing more. From now on the end of an `alive` stream says nothing about its worker: this process is
+        the one that leaves, so no lease shrinks."""
+        ...

@@ -1,0 +1,156 @@
+"""What requests and replies hold beside the shapes of `core.views` and `core.work`.
+
+Bodies of the control API refuse fields they do not know: a misspelt key, or a company, must not pass in silence.
+Those of the worker API ignore them, so that a newer worker can speak to an older server.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from perdure.core.codec import Json
+from perdure.core.events import Event
+from perdure.core.views import ApprovalView, Decision, EffectView, Finding, Ruling, TaskView
+from perdure.core.work import Answer, Held, LeasedTask, LeaseRequest, Report, WorkerInfo
+
+_STRICT: dict[str, Any] = {"extra": "forbid"}
+
+
+@dataclass(frozen=True, slots=True)
+class StartBody:
+    """`POST /v1/executions`."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+    spec: dict[str, Json]
+    """The agent, compiled to JSON."""
+    input: Json
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageBody:
+    """A message into an execution."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+    text: str
+    by: str = ""
+    dedupe: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonBody:
+    """Who wants an execution paused, resumed, stopped or cancelled, and why."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+    by: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionBody:
+    """A person's answer to an approval."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+    decision: Decision
+    by: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RulingBody:
+    """What an uncertain effect was. `address` is the step's."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+    address: str
+    ruling: Ruling
+    by: str = ""
+    reason: str = ""
+    value: Json = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The number of the message's event."""
+
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class EventList:
+    """A stretch of a log, in order."""
+
+    items: tuple[Event, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalList:
+    """Approvals, oldest first."""
+
+    items: tuple[ApprovalView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskList:
+    """The tasks of an execution."""
+
+    items: tuple[TaskView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EffectList:
+    """The ledger's lines."""
+
+    items: tuple[EffectView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FindingList:
+    """What the doctor has to say."""
+
+    items: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerList:
+    """The workers connected to this server."""
+
+    items: tuple[WorkerInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseBody:
+    """A worker's wish for tasks and how long it will wait for the first one."""
+
+    request: LeaseRequest
+    wait_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ReportBody:
+    """How attempts ended."""
+
+    worker: str
+    reports: tuple[Report, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBody:
+    """Tasks that a worker holds: to keep (`beat`) or to return (`hand-back`)."""
+
+    worker: str
+    held: tuple[Held, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class TasksReply:
+    """What was leased."""
+
+    tasks: tuple[LeasedTask, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswersReply:
+    """One answer for each item, in order."""
+
+    answers: tuple[Answer, ...]

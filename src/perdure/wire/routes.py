@@ -1,0 +1,52 @@
+"""Every address of the HTTP API, once: for the server's table and for the client's requests."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+DEFAULT_PORT = 6767
+
+HEALTH = "/health"
+"""Is a server there? Open. With the header `CHALLENGE` the reply proves that it knows its state file's nonce."""
+READY = "/ready"
+"""Does it take work? Open."""
+CHALLENGE = "perdure-challenge"
+
+INFO = "/v1/info"
+OPENAPI = "/v1/openapi.json"
+EXECUTIONS = "/v1/executions"
+EXECUTION = "/v1/executions/{execution}"
+EVENTS = "/v1/executions/{execution}/events"
+MESSAGES = "/v1/executions/{execution}/messages"
+PAUSE = "/v1/executions/{execution}/pause"
+RESUME = "/v1/executions/{execution}/resume"
+STOP = "/v1/executions/{execution}/stop"
+CANCEL = "/v1/executions/{execution}/cancel"
+TASKS = "/v1/executions/{execution}/tasks"
+DOCTOR = "/v1/executions/{execution}/doctor"
+RULING = "/v1/executions/{execution}/effects/ruling"
+APPROVALS = "/v1/approvals"
+DECISION = "/v1/approvals/{approval}/decision"
+EFFECTS = "/v1/effects"
+WORKERS = "/v1/workers"
+
+LEASE = "/v1/worker/lease"
+BEGIN = "/v1/worker/begin"
+REPORT = "/v1/worker/report"
+BEAT = "/v1/worker/beat"
+HAND_BACK = "/v1/worker/hand-back"
+ALIVE = "/v1/worker/alive"
+
+OPEN = frozenset({HEALTH, READY})
+"""The routes that need no key. There are no others."""
+
+ANY = "any"
+"""What a `state` filter says to mean all of them."""
+
+MAX_BODY_BYTES = 9 * 1024 * 1024
+"""Largest request: one value of the largest size, and its envelope."""
+
+
+def fill(template: str, **parts: str) -> str:
+    """Return an address with its parts in place. A part can hold anything and stays one segment."""
+    return template.format(**{name: quote(part, safe="") for name, part in parts.items()})
