@@ -10,13 +10,16 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 
 from perdure.errors import InvalidInput, LimitExceeded
 
-Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+if TYPE_CHECKING:
+    Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+else:  # who reads annotations at run time (pydantic) cannot follow an alias that contains itself
+    Json = Any
 
 MAX_VALUE_BYTES = 8 * 1024 * 1024
 """Largest encoded value of one step, argument list or message."""
@@ -25,24 +28,28 @@ MAX_DEPTH = 64
 """Deepest nesting: far below where parsers of any language give up."""
 
 
-def encode(value: Any, what: str = "value") -> str:
+ENVELOPE_BYTES = 64 * 1024
+"""What an event may hold around a value of the largest size."""
+
+
+def encode(value: Any, what: str = "value", limit: int = MAX_VALUE_BYTES) -> str:
     """Return `value` as JSON text.
 
     Accepts JSON types, dataclasses and pydantic models (as their JSON form), tuples (as lists).
     Raises `InvalidInput` (`unserialisable`) naming the path of the offending part, and `LimitExceeded` (`too_large`)
-    above `MAX_VALUE_BYTES`. NaN and infinities are refused: JSON has none, and a re-run would see something else.
+    above `limit` bytes. NaN and infinities are refused: JSON has none, and a re-run would see something else.
     """
     plain = to_json(value, what)
     try:
         text = orjson.dumps(plain).decode()
     except (TypeError, ValueError):  # lone surrogates and integers over 64 bits, which orjson refuses
         text = json.dumps(plain, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    if len(text) > MAX_VALUE_BYTES // 4 and len(text.encode()) > MAX_VALUE_BYTES:
+    if len(text) > limit // 4 and len(text.encode()) > limit:
         raise LimitExceeded(
-            f"{what} takes {len(text.encode()):,} bytes; at most {MAX_VALUE_BYTES:,} are stored per value. "
+            f"{what} takes {len(text.encode()):,} bytes; at most {limit:,} are stored per value. "
             "Write it to a file or an object store and return its address.",
             code="too_large",
-            limit=MAX_VALUE_BYTES,
+            limit=limit,
         )
     return text
 

@@ -20,9 +20,11 @@ class Note:
     """A hint for after the commit; losing one delays and never breaks anything."""
 
     topic: str
-    """`ready`, `events` or `tasks`."""
+    """`ready`, `events`, `tasks` or `tasks_all`."""
     key: str
-    """Execution id for `events`; `company/queue` for `tasks`."""
+    """Execution id for `events`; `company/queue` for `tasks`; company for `tasks_all`."""
+    after_ms: int = 0
+    """How long from now the hint becomes true; 0 is at once."""
     rows: tuple[Params, ...] = ()
     """For `events`: the appended rows themselves, so that an owner in this process need not read them."""
 
@@ -35,7 +37,7 @@ class Tx:
         self._executions: dict[str, ExecutionRow] = {}
         self._events: list[dict[str, Any]] = []
         self._created: list[ExecutionRow] = []
-        self._notes: dict[tuple[str, str], Note] = {}
+        self._notes: dict[tuple[str, str, int], Note] = {}
         self.now_ms = connection.now_ms
 
     def rows(self, query: str, **params: Any) -> list[Row]:
@@ -88,7 +90,7 @@ class Tx:
                 "kind": kind,
                 "address": address,
                 "digest": digest,
-                "data": data if isinstance(data, str) else codec.encode(data, f"event {kind}"),
+                "data": data if isinstance(data, str) else codec.encode(data, f"event {kind}", codec.MAX_VALUE_BYTES + codec.ENVELOPE_BYTES),
                 "at_ms": self.now_ms,
             }
         )
@@ -98,9 +100,9 @@ class Tx:
         """Return the events that this transaction itself appended to an execution, above `after`."""
         return [event for event in self._events if event["execution"] == execution and event["seq"] > after]
 
-    def announce(self, topic: str, key: str = "") -> None:
+    def announce(self, topic: str, key: str = "", *, after_ms: int = 0) -> None:
         """Ask for a hint after the commit; the same one twice is given once."""
-        self._notes[topic, key] = Note(topic, key)
+        self._notes[topic, key, after_ms] = Note(topic, key, after_ms)
 
     def flush(self) -> list[Note]:
         """Write new and changed executions and the appended events; return the hints to give once committed."""
@@ -115,4 +117,4 @@ class Tx:
         by_execution: dict[str, list[Params]] = {}
         for event in self._events:
             by_execution.setdefault(event["execution"], []).append(event)
-        return [Note("events", execution, tuple(rows)) for execution, rows in by_execution.items()]
+        return [Note("events", execution, rows=tuple(rows)) for execution, rows in by_execution.items()]

@@ -76,6 +76,7 @@ CREATE TABLE ready (
     execution TEXT NOT NULL,
     company TEXT NOT NULL,
     since_ms BIGINT NOT NULL,
+    abandoned INTEGER NOT NULL, -- 1: its last holder never parked it
     PRIMARY KEY (shard, execution)
 ) {narrow};
 CREATE INDEX ready_by_age ON ready (since_ms);
@@ -109,6 +110,7 @@ CREATE TABLE tasks (
     pause_ms BIGINT NOT NULL,
     timeout_ms BIGINT NOT NULL,
     scheduled_seq BIGINT NOT NULL,
+    approval TEXT, -- address of the waitpoint whose approval begin consumes
     run_at_ms BIGINT NOT NULL,
     worker TEXT,
     nonce TEXT,

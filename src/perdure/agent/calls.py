@@ -1,0 +1,71 @@
+"""Read what a model wrote as a tool call: a known tool and arguments of its schema, or words that tell it what is wrong."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from perdure.agent.spec import AgentSpec, ToolEntry
+from perdure.core import codec
+from perdure.core.codec import Json
+from perdure.models.port import ToolCall
+
+_PLAIN = re.compile(r"[A-Za-z0-9_.#-]{1,80}")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call that can be made."""
+
+    address: str
+    tool: ToolEntry
+    args: dict[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class CallProblem:
+    """A call that cannot be made, in words for the model."""
+
+    text: str
+
+
+def read_call(spec: AgentSpec, turn: int, call: ToolCall) -> Call | CallProblem:
+    """Check a call against the agent's definition. Nothing is scheduled, and nobody is asked, for a bad one."""
+    tool = spec.tool(call.name)
+    if tool is None:
+        return CallProblem(_unknown(spec, call.name))
+    try:
+        args = codec.decode(call.arguments or "{}")
+    except ValueError:
+        return CallProblem(f"The arguments of {call.name} are not JSON: {call.arguments[:200]!r}. Call it again.")
+    if not isinstance(args, dict):
+        return CallProblem(f"The arguments of {call.name} should be a JSON object, not {call.arguments[:200]}.")
+    problem = problem_of(tool.schema, args)
+    if problem is not None:
+        return CallProblem(f"The arguments of {call.name} do not fit its schema: {problem}. Call it again.")
+    return Call(f"turn {turn}/tool/{_readable(call.id)}", tool, args)
+
+
+def problem_of(schema: dict[str, Json], value: Json) -> str | None:
+    """Say where a value departs from a JSON schema; None if it does not."""
+    from jsonschema import Draft202012Validator  # not before it is needed: it doubles the import time of this module
+
+    error: Any = next(iter(Draft202012Validator(schema).iter_errors(value)), None)
+    if error is None:
+        return None
+    where = error.json_path.removeprefix("$").lstrip(".")
+    return f"{where}: {error.message}" if where else str(error.message)
+
+
+def _unknown(spec: AgentSpec, name: str) -> str:
+    names = [tool.name for tool in spec.tools]
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"There is no tool {name!r}.{hint} The tools are: {', '.join(names) or 'none'}."
+
+
+def _readable(call_id: str) -> str:
+    """Return an id as part of an address: as it is if it is plain, else its fingerprint."""
+    return call_id if _PLAIN.fullmatch(call_id) else codec.digest(call_id)

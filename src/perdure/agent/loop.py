@@ -1,0 +1,195 @@
+"""The agent loop: plain Python, run again from its log after a crash. Read it top to bottom; nothing else decides.
+
+A turn is one request to the model and the handling of its reply. Model calls are steps of this function; tool calls
+are tasks for workers, side by side, each behind its own approval if it needs one. What goes wrong with a call is told
+to the model, and the run goes on; what goes wrong with the run ends it.
+"""
+
+from __future__ import annotations
+
+from perdure.agent.calls import Call, CallProblem, problem_of, read_call
+from perdure.agent.conversation import Conversation
+from perdure.agent.spec import AgentSpec
+from perdure.core import codec
+from perdure.core.codec import Json
+from perdure.core.events import Event, Kind
+from perdure.core.items import ScheduleTask
+from perdure.core.ports import Clock
+from perdure.flow.context import Context, Failed, Paused, Try
+from perdure.models.port import ModelError, ModelReply, Models, ToolCall
+from perdure.models.recorded import outcome_from_json, outcome_to_json
+from perdure.models.retry import PauseFor, Refused, Replied, RetryLater, call_model
+
+REPAIRS = 2
+"""How often a final answer that is not of the declared type is asked for again."""
+
+
+async def agent_loop(ctx: Context, spec: AgentSpec, first: Json, *, models: Models, clock: Clock) -> dict[str, Json]:
+    """Run an agent until it has answered, or a limit or a stop ends it. Returns the execution's output."""
+    talk = Conversation(ctx.execution, spec, first)
+    while True:
+        _take_told(ctx, talk)
+        if ctx.stop_requested:
+            return _output(talk.text, "stopped")
+        _hold_limits(spec, talk)
+        talk.turn += 1
+        reply = await _ask_model(ctx, talk, models, clock)
+        if reply.tool_calls:
+            calls = _distinct(reply.tool_calls)
+            answers = await ctx.gather(*(_run_call(ctx, spec, talk, call) for call in calls))
+            for call, (text, failed) in zip(calls, answers, strict=True):
+                talk.answer(call, text, failed=failed)
+        elif talk.uncertain:
+            await ctx.news()  # no run ends while it is unknown what it did
+        else:
+            output = _final(spec, talk, reply)
+            if output is not None and await ctx.finish(output):
+                return output
+
+
+def _take_told(ctx: Context, talk: Conversation) -> None:
+    events, ctx.told = ctx.told, []
+    talk.told(events)
+
+
+def _hold_limits(spec: AgentSpec, talk: Conversation) -> None:
+    """Raise `Failed` where one more turn would pass a limit. Counts only what is recorded, so a re-run agrees."""
+    limits = spec.limits
+    for name, used, limit in (
+        ("max_turns", talk.turn, limits.turns),
+        ("limits.requests", talk.requests, limits.requests),
+        ("limits.tokens", talk.tokens, limits.tokens),
+        ("limits.cost_usd", talk.cost_usd, limits.cost_usd),
+    ):
+        if limit is not None and used >= limit:
+            raise Failed(
+                "limit_exceeded",
+                f"agent {spec.name!r} reached {name} ({used:g} of {limit:g}) before it had answered. "
+                "Raise the limit, or make the task smaller.",
+            )
+
+
+async def _ask_model(ctx: Context, talk: Conversation, models: Models, clock: Clock) -> ModelReply:
+    """Get the reply of this turn, recorded once; wait for it by a stored timer where the provider asks for long."""
+    tried = 0
+    for occurrence in range(1, 100):
+        address = f"turn {talk.turn}/model" + ("" if occurrence == 1 else f"/{occurrence}")
+
+        async def body(attempt: Try, tried: int = tried, address: str = address) -> dict[str, Json]:
+            return await _request(talk, models, clock, address, tried + attempt.takeovers)
+
+        outcome = outcome_from_json(await ctx.step(address, talk.digest, body))
+        talk.requests += outcome.requests - tried
+        match outcome:
+            case Replied():
+                return talk.reply(outcome)
+            case RetryLater():
+                tried = outcome.requests
+                await ctx.sleep(f"{address}/wait", round(outcome.after_seconds * 1000))
+            case Refused():
+                code = "model_unavailable" if outcome.kind == "transient" else outcome.kind
+                raise Failed(code, outcome.message)
+            case PauseFor():  # never recorded: the body pauses instead
+                raise Paused(outcome.kind, outcome.message)
+    raise Failed("model_unavailable", "the model's provider asked to wait a hundred times.")
+
+
+async def _request(
+    talk: Conversation, models: Models, clock: Clock, address: str, already_tried: int
+) -> dict[str, Json]:
+    request = talk.request(address)
+    try:
+        port = models.port(request.model)
+    except ModelError as error:
+        return outcome_to_json(Refused(error.kind, error.message, 0))
+    outcome = await call_model(port, request, clock=clock, already_tried=already_tried)
+    if isinstance(outcome, PauseFor):
+        raise Paused(outcome.kind, outcome.message)
+    return outcome_to_json(outcome)
+
+
+async def _run_call(ctx: Context, spec: AgentSpec, talk: Conversation, call: ToolCall) -> tuple[str, bool]:
+    """Do one tool call; return what to tell the model, and whether it is an error."""
+    checked = read_call(spec, talk.turn, call)
+    if isinstance(checked, CallProblem):
+        return checked.text, True
+    approval = f"{checked.address}/approval" if checked.tool.approval_required else None
+    if approval is not None:
+        decided = await ctx.approval(approval, call.name, checked.args)
+        if decided.data["decision"] != "approve":
+            return _rejection(decided), True
+    return _told(await ctx.task(_task(spec, checked, approval)), talk, call)
+
+
+def _task(spec: AgentSpec, call: Call, approval: str | None) -> ScheduleTask:
+    tool = call.tool
+    return ScheduleTask(
+        address=call.address,
+        digest=codec.digest(tool.name, call.args),
+        agent=spec.name,
+        tool=tool.name,
+        queue=tool.queue,
+        args=call.args,
+        delivery=tool.delivery,
+        max_attempts=tool.attempts,
+        pause_ms=tool.pause_ms,
+        timeout_ms=tool.timeout_ms,
+        approval=approval,
+    )
+
+
+def _told(ended: Event, talk: Conversation, call: ToolCall) -> tuple[str, bool]:
+    match ended.kind:
+        case Kind.TASK_COMPLETED:
+            value = ended.data["value"]
+            return value if isinstance(value, str) else codec.encode(value, f"result of {call.name}"), False
+        case Kind.TASK_UNCERTAIN:
+            talk.uncertain[ended.address] = call
+            return (
+                f"OUTCOME UNKNOWN: {call.name} had begun when contact was lost ({ended.data['why']}). It may or may not "
+                "have happened. Do not repeat it. Somebody is looking into it, and you will be told.",
+                True,
+            )
+        case _:
+            return f"{call.name} failed: {ended.data['error']}", True
+
+
+def _rejection(decided: Event) -> str:
+    who = decided.data["by"] or "a person"
+    reason = f": {decided.data['reason']}" if decided.data["reason"] else ""
+    return f"REJECTED by {who}{reason}. The call was not made. Do not make it again unless you are told to."
+
+
+def _distinct(calls: tuple[ToolCall, ...]) -> list[ToolCall]:
+    """Give every call of a turn an id of its own: some models repeat them, or send none."""
+    seen: dict[str, int] = {}
+    distinct: list[ToolCall] = []
+    for call in calls:
+        seen[call.id] = seen.get(call.id, 0) + 1
+        unique = call.id if call.id and seen[call.id] == 1 else f"{call.id}#{seen[call.id]}"
+        distinct.append(ToolCall(unique, call.name, call.arguments))
+    return distinct
+
+
+def _final(spec: AgentSpec, talk: Conversation, reply: ModelReply) -> dict[str, Json] | None:
+    """Return the output, or None after asking the model to mend an answer that is not of the declared type."""
+    if spec.output_schema is None:
+        return _output(reply.text, reply.finish_reason)
+    problem = "it is not JSON"
+    try:
+        value = codec.decode(reply.text)
+        problem = problem_of(spec.output_schema, value)
+    except ValueError:
+        value = None
+    if problem is None:
+        return _output(value, reply.finish_reason)
+    if talk.repairs >= REPAIRS:
+        raise Failed("bad_output", f"the final answer is not of the declared type: {problem}.")
+    talk.repairs += 1
+    talk.user(f"Your answer cannot be used: {problem}. Answer again, with JSON of the schema only.")
+    return None
+
+
+def _output(result: Json, finish_reason: str) -> dict[str, Json]:
+    return {"result": result, "finish_reason": finish_reason}
+

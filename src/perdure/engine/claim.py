@@ -1,0 +1,98 @@
+"""Give ready executions to a server. One row of `ready` is deleted, the fence rises, a lease begins: one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from perdure.core import states
+from perdure.core.events import READABLE_FORMATS, Kind
+from perdure.store.operation import Steps, operation
+from perdure.store.protocol import Params, Ref, Row
+from perdure.store.tx import Tx
+
+LOG_PAGE = 1_000
+"""Events that come with a claim; the rest is read page by page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A server's wish for work."""
+
+    holder: str
+    """Random per boot of a server."""
+    limit: int
+    lease_ms: int
+    known: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Last `seq` seen of executions whose live coroutine the holder still has: only newer events are sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """An execution that is now the claimer's, until its lease ends."""
+
+    ref: Ref
+    company: str
+    agent: str
+    definition: str
+    fence: int
+    state: str
+    last_seq: int
+    active_ms: int
+    events: Sequence[Params | Row]
+    """Above `known`, in order, at most `LOG_PAGE`."""
+
+
+@operation()
+def claim(tx: Tx, rows: Sequence[Claim]) -> Steps[list[Claimed]]:
+    """Claim up to `limit` executions each, the longest ready first. Those of an unreadable format stay ready."""
+    picked = _candidates(tx, rows)
+    yield [Ref(row["shard"], row["execution"]) for rows_ in picked for row in rows_]
+    results = [[_take(tx, row, found) for found in found_rows] for row, found_rows in zip(rows, picked, strict=True)]
+    return [[one for one in batch if one is not None] for batch in results]
+
+
+def _candidates(tx: Tx, rows: Sequence[Claim]) -> list[list[Row]]:
+    """Share the head of the ready list out among the claimers of this batch."""
+    found = tx.rows("ready_executions", limit=sum(row.limit for row in rows))
+    shares: list[list[Row]] = []
+    at = 0
+    for row in rows:
+        shares.append(found[at : at + row.limit])
+        at += row.limit
+    return shares
+
+
+def _take(tx: Tx, claim: Claim, found: Row) -> Claimed | None:
+    row = tx.execution(found["execution"])
+    if row is None or row.ownership != states.Ownership.READY or row.log_format not in READABLE_FORMATS:
+        return None
+    if not row.may("claim") or not tx.run("delete_ready", shard=row.shard, execution=row.id):
+        return None
+    row.move("claim")
+    row.fence += 1
+    row.ownership = states.Ownership.OWNED
+    if found["abandoned"]:
+        tx.append(row, Kind.TAKEN_OVER, data={"fence": row.fence})
+    tx.run(
+        "insert_owned",
+        shard=row.shard,
+        execution=row.id,
+        holder=claim.holder,
+        fence=row.fence,
+        since_ms=tx.now_ms,
+        lease_until_ms=tx.now_ms + claim.lease_ms,
+    )
+    after = claim.known.get(row.id, 0)
+    stored = tx.rows("events_after", shard=row.shard, execution=row.id, after=after, limit=LOG_PAGE)
+    return Claimed(
+        ref=row.ref,
+        company=row.company,
+        agent=row.agent,
+        definition=row.definition,
+        fence=row.fence,
+        state=row.state,
+        last_seq=row.next_seq - 1,
+        active_ms=row.active_ms,
+        events=[*stored, *tx.appended(row.id, after)] if len(stored) < LOG_PAGE else stored,
+    )

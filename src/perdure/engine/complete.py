@@ -1,0 +1,126 @@
+"""Take a worker's report of how an attempt ended, and do all that follows from it in the same transaction.
+
+First write wins; the same report again is accepted and changes nothing; an old fence is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from perdure.core import states
+from perdure.core.delivery import Verdict, after_failure
+from perdure.core.events import Kind
+from perdure.core.ids import shard_of
+from perdure.core.retry import RetryPolicy
+from perdure.core.work import Answer, Failure, Report
+from perdure.engine.wake import wake
+from perdure.store.operation import Steps, operation
+from perdure.store.protocol import Ref, Row
+from perdure.store.rows import ExecutionRow
+from perdure.store.tx import Tx
+
+
+def _keys(row: Report) -> tuple[str, ...]:
+    return (f"task/{row.execution}/{row.address}",)
+
+
+@operation(keys=_keys)
+def complete(tx: Tx, rows: Sequence[Report]) -> Steps[Answer]:
+    """Record results, retries, deaths and unknown outcomes, and wake the executions concerned."""
+    yield [Ref(shard_of(row.execution), row.execution) for row in rows]
+    params = [
+        {"shard": shard_of(row.execution), "execution": row.execution, "address": row.address} for row in rows
+    ]
+    found = tx.each("task", params)
+    answers: list[Answer] = []
+    for row, tasks in zip(rows, found, strict=True):
+        execution = tx.execution(row.execution)
+        answers.append(_settle(tx, row, execution, tasks[0]) if execution and tasks else Answer.LEASE_LOST)
+    return answers
+
+
+def _settle(tx: Tx, row: Report, execution: ExecutionRow, task: Row) -> Answer:
+    if task["fence"] != row.fence:
+        return Answer.LEASE_LOST
+    if row.outcome == "completed":
+        return _succeed(tx, row, execution, task)
+    if task["state"] not in states.TASK_HELD:
+        return _repeated(task, {states.Task.DEAD, states.Task.UNCERTAIN, states.Task.READY})
+    failure = row.failure or Failure(code=row.outcome, message=f"the attempt was {row.outcome}")
+    fail_attempt(tx, execution, task, failure, cancelled=row.outcome == "cancelled")
+    return Answer.ACCEPTED
+
+
+def _succeed(tx: Tx, row: Report, execution: ExecutionRow, task: Row) -> Answer:
+    if not states.allowed(states.TASK_TABLE, task["state"], "complete"):
+        return _repeated(task, {states.Task.DONE})
+    late = task["state"] == states.Task.UNCERTAIN
+    facts = {**whose(task), "value": row.value, **({"late": True} if late else {})}
+    set_task(tx, execution, task, states.move(states.TASK_TABLE, task["state"], "complete"))
+    tell(tx, execution, Kind.TASK_COMPLETED, row.address, facts)
+    return Answer.ACCEPTED
+
+
+def _repeated(task: Row, same: set[states.Task]) -> Answer:
+    return Answer.ALREADY_ACCEPTED if task["state"] in same else Answer.CONFLICT
+
+
+def fail_attempt(
+    tx: Tx, execution: ExecutionRow, task: Row, failure: Failure, *, cancelled: bool = False
+) -> None:
+    """End an attempt that brought no result: try again, give up, or admit that nobody knows."""
+    verdict = after_failure(
+        state=task["state"],
+        attempt=task["attempt"],
+        max_attempts=task["max_attempts"],
+        permanent=failure.permanent or cancelled or execution.ended,
+    )
+    facts = {**whose(task), "error": failure.message, "code": failure.code}
+    match verdict:
+        case Verdict.RETRY:
+            pause_ms = failure.retry_after_ms or _policy(task).pause_before(task["attempt"] + 1)
+            set_task(tx, execution, task, states.move(states.TASK_TABLE, task["state"], "retry"), pause_ms=pause_ms)
+            tell(tx, execution, Kind.ATTEMPT_FAILED, task["address"], {**facts, "retry_ms": pause_ms})
+        case Verdict.DIE:
+            set_task(tx, execution, task, states.move(states.TASK_TABLE, task["state"], "die"))
+            tell(tx, execution, Kind.TASK_FAILED, task["address"], facts)
+        case Verdict.LOSE:
+            set_task(tx, execution, task, states.move(states.TASK_TABLE, task["state"], "lose"))
+            tell(tx, execution, Kind.TASK_UNCERTAIN, task["address"], {**facts, "why": failure.message})
+
+
+def _policy(task: Row) -> RetryPolicy:
+    return RetryPolicy(attempts=task["max_attempts"], pause_ms=task["pause_ms"])
+
+
+def whose(task: Row) -> dict[str, Any]:
+    """Return who ran the attempt, which try it was and since when."""
+    return {"attempt": task["attempt"], "worker": task["worker"], "started_ms": task["started_ms"]}
+
+
+def set_task(
+    tx: Tx, execution: ExecutionRow, task: Row, state: str, *, pause_ms: int = 0, attempt: int | None = None
+) -> None:
+    """Change a task's state; back on its queue it is announced, at once or when its pause is over."""
+    again = state == states.Task.READY
+    tx.run(
+        "set_task",
+        shard=execution.shard,
+        execution=execution.id,
+        address=task["address"],
+        state=state,
+        run_at_ms=tx.now_ms + pause_ms if again else task["run_at_ms"],
+        worker=None if again else task["worker"],
+        attempt=task["attempt"] if attempt is None else attempt,
+        now_ms=tx.now_ms,
+    )
+    if again:
+        tx.announce("tasks", f"{execution.company}/{task['queue']}", after_ms=pause_ms)
+
+
+def tell(tx: Tx, execution: ExecutionRow, kind: Kind, address: str, facts: dict[str, Any]) -> None:
+    """Append a fact about a task and wake its execution. An ended one is final: only the task's row keeps it."""
+    if not execution.ended:
+        tx.append(execution, kind, address, data=facts)
+        wake(tx, execution)

@@ -1,0 +1,101 @@
+"""Reserve tasks for a worker. A reservation is not a start: it may go back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from perdure.core import codec
+from perdure.core.work import LeasedTask, LeaseRequest
+from perdure.store.operation import Steps, operation
+from perdure.store.protocol import Ref, Row
+from perdure.store.tx import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """One worker's wish, in its company's name."""
+
+    company: str
+    request: LeaseRequest
+
+
+def _keys(row: Lease) -> tuple[str, ...]:
+    return (f"worker/{row.request.worker}",)
+
+
+@operation(keys=_keys)
+def lease(tx: Tx, rows: Sequence[Lease]) -> Steps[list[LeasedTask]]:
+    """Reserve up to `slots` tasks each, the longest due first within a lane.
+
+    The same nonce gets the same tasks again. Tasks of paused or stuck executions stay where they are.
+    """
+    taken: set[tuple[str, str]] = set()
+    picked = [_again(tx, row) or _pick(tx, row, taken) for row in rows]
+    yield [Ref(task["shard"], task["execution"]) for tasks in picked for task in tasks]
+    return [_reserve(tx, row.request, tasks) for row, tasks in zip(rows, picked, strict=True)]
+
+
+def _again(tx: Tx, row: Lease) -> list[Row]:
+    return tx.rows("tasks_of_nonce", worker=row.request.worker, nonce=row.request.nonce)
+
+
+def _pick(tx: Tx, row: Lease, taken: set[tuple[str, str]]) -> list[Row]:
+    picked: list[Row] = []
+    for lane in row.request.lanes:
+        free = row.request.slots - len(picked)
+        if free <= 0:
+            break
+        found = tx.rows(
+            "ready_tasks",
+            company=row.company,
+            queue=lane.queue,
+            agent=lane.agent,
+            tool=lane.tool,
+            now_ms=tx.now_ms,
+            limit=free + len(taken),
+        )
+        fresh = [task for task in found if (task["execution"], task["address"]) not in taken][:free]
+        taken.update((task["execution"], task["address"]) for task in fresh)
+        picked += fresh
+    return picked
+
+
+def _reserve(tx: Tx, request: LeaseRequest, tasks: list[Row]) -> list[LeasedTask]:
+    updated = tx.each("lease_task", [_reservation(tx, request, task) for task in tasks])
+    return [
+        _leased(task, rows[0], request.lease_ms) for task, rows in zip(tasks, updated, strict=True) if rows
+    ]
+
+
+def _reservation(tx: Tx, request: LeaseRequest, task: Row) -> dict[str, Any]:
+    return {
+        "shard": task["shard"],
+        "execution": task["execution"],
+        "address": task["address"],
+        "fence": task["fence"],
+        "worker": request.worker,
+        "nonce": request.nonce,
+        "now_ms": tx.now_ms,
+        "lease_ms": request.lease_ms,
+        "lease_until_ms": tx.now_ms + request.lease_ms,
+    }
+
+
+def _leased(task: Row, updated: Row, lease_ms: int) -> LeasedTask:
+    facts = codec.decode(task["data"])
+    return LeasedTask(
+        execution=task["execution"],
+        address=task["address"],
+        agent=task["agent"],
+        tool=task["tool"],
+        queue=task["queue"],
+        args=facts["args"],
+        delivery=task["delivery"],
+        key=facts["key"],
+        attempt=updated["attempt"],
+        fence=updated["fence"],
+        lease_ms=lease_ms,
+        timeout_ms=task["timeout_ms"],
+    )

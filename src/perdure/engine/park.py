@@ -1,0 +1,149 @@
+"""Let go of an execution: because it waits, because it ended, or because going on would be wrong.
+
+Each is conditional on the fence and on the last `seq` seen: news that arrived in between is returned instead, to be
+looked at before trying again. So no message, decision or result is ever slept through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from perdure.core import codec, states
+from perdure.core.events import Kind
+from perdure.engine.record import News, lost, news
+from perdure.engine.wake import let_go
+from perdure.errors import LeaseLost
+from perdure.store.operation import Steps, operation
+from perdure.store.protocol import Ref
+from perdure.store.rows import ExecutionRow
+from perdure.store.tx import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Park:
+    """Everything it waits for is outside."""
+
+    ref: Ref
+    fence: int
+    seen: int
+    active_ms: int
+    """How long it was owned since the last such report; added to the execution's sum."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Its code returned, failed, or was cancelled."""
+
+    ref: Ref
+    fence: int
+    seen: int
+    active_ms: int
+    event: Literal["complete", "fail", "end"]
+    data: str
+    """JSON text of the terminal event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """Going on would be wrong: paused for a key or a quota, or stuck."""
+
+    ref: Ref
+    fence: int
+    event: Literal["pause", "stick"]
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """Nobody owns it any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class StillHeld:
+    """A cancelled execution cannot end yet: workers hold tasks of it. Park; their reports wake it."""
+
+
+_TERMINAL_KIND = {"complete": Kind.COMPLETED, "fail": Kind.FAILED, "end": Kind.CANCELLED}
+
+
+@operation()
+def park(tx: Tx, rows: Sequence[Park]) -> Steps[Released | News | LeaseLost]:
+    """Park, unless there is news."""
+    yield [row.ref for row in rows]
+    results: list[Released | News | LeaseLost] = []
+    for row in rows:
+        execution = _owned(tx, row.ref, row.fence)
+        if execution is None:
+            results.append(lost(row.ref))
+        elif execution.next_seq - 1 != row.seen:
+            results.append(news(tx, execution, row.seen))
+        else:
+            execution.move("park")
+            execution.active_ms += row.active_ms
+            let_go(tx, execution)
+            results.append(Released())
+    return results
+
+
+@operation()
+def finish(tx: Tx, rows: Sequence[Finish]) -> Steps[Released | StillHeld | News | LeaseLost]:
+    """End an execution, unless there is news. The last event is final."""
+    yield [row.ref for row in rows]
+    results: list[Released | StillHeld | News | LeaseLost] = []
+    for row in rows:
+        execution = _owned(tx, row.ref, row.fence)
+        if execution is None:
+            results.append(lost(row.ref))
+        elif execution.next_seq - 1 != row.seen:
+            results.append(news(tx, execution, row.seen))
+        else:
+            results.append(_end(tx, execution, row))
+    return results
+
+
+def _end(tx: Tx, execution: ExecutionRow, row: Finish) -> Released | StillHeld:
+    scope = {"shard": execution.shard, "execution": execution.id}
+    if row.event == "end" and tx.row("held_task", **scope) is not None:
+        return StillHeld()
+    if row.event != "complete":
+        tx.run("kill_ready_tasks", **scope, now_ms=tx.now_ms)
+        tx.run("cancel_waitpoints", **scope)
+        tx.run("delete_timers", **scope)
+    execution.move(row.event)
+    execution.reason = None
+    execution.active_ms += row.active_ms
+    execution.finished_ms = tx.now_ms
+    tx.append(execution, _TERMINAL_KIND[row.event], data=row.data)
+    let_go(tx, execution)
+    return Released()
+
+
+@operation()
+def halt(tx: Tx, rows: Sequence[Halt]) -> Steps[Released | LeaseLost]:
+    """Pause or stick an owned execution, saying why. Needs no look at news: nothing is thrown away."""
+    yield [row.ref for row in rows]
+    results: list[Released | LeaseLost] = []
+    for row in rows:
+        execution = _owned(tx, row.ref, row.fence)
+        if execution is None:
+            results.append(lost(row.ref))
+            continue
+        if execution.may(row.event):
+            execution.move(row.event)
+            execution.reason = row.reason
+            kind = Kind.PAUSED if row.event == "pause" else Kind.STUCK
+            facts = {"reason": row.reason, "message": row.message, "by": "perdure"}
+            tx.append(execution, kind, data=codec.encode(facts))
+        let_go(tx, execution)
+        results.append(Released())
+    return results
+
+
+def _owned(tx: Tx, ref: Ref, fence: int) -> ExecutionRow | None:
+    execution = tx.execution(ref.execution)
+    if execution is None or execution.fence != fence or execution.ownership != states.Ownership.OWNED:
+        return None
+    return execution

@@ -1,0 +1,152 @@
+"""Append what an execution's code asked for and what its own steps gave. Fenced; the answer brings foreign news along."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from perdure.core import codec, states
+from perdure.core.delivery import Delivery
+from perdure.core.events import Kind
+from perdure.core.ids import action_key
+from perdure.core.items import Item, OpenApproval, ScheduleTask, SetTimer, StepDone
+from perdure.errors import LeaseLost
+from perdure.store.operation import Steps, operation
+from perdure.store.protocol import Params, Ref, Row
+from perdure.store.rows import ExecutionRow
+from perdure.store.tx import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What one holder wants appended to one execution, in order."""
+
+    ref: Ref
+    fence: int
+    seen: int
+    """The last `seq` that the holder has handed to the code, or has waiting for it."""
+    items: tuple[Item, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(len(item.data) for item in self.items if isinstance(item, StepDone))
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """All events above `seen`, the holder's own and others', in order and without a gap."""
+
+    events: Sequence[Params | Row]
+
+
+def _keys(row: Record) -> tuple[str, ...]:
+    return tuple(f"address/{row.ref.execution}/{item.address}" for item in row.items)
+
+
+@operation(keys=_keys)
+def record(tx: Tx, rows: Sequence[Record]) -> Steps[News | LeaseLost]:
+    """Append the items, with the rows that belong to them, if the fence is still the holder's."""
+    yield [row.ref for row in rows]
+    results: list[News | LeaseLost] = []
+    tasks: list[dict[str, Any]] = []
+    for row in rows:
+        execution = tx.execution(row.ref.execution)
+        if execution is None or execution.fence != row.fence or execution.ended:
+            results.append(lost(row.ref))
+            continue
+        for item in row.items:
+            _append(tx, execution, item, tasks)
+        results.append(news(tx, execution, row.seen))
+    tx.many("insert_task", tasks)
+    return results
+
+
+def news(tx: Tx, row: ExecutionRow, seen: int) -> News:
+    """Return what happened above `seen`, reading only if somebody else wrote in between."""
+    own = tx.appended(row.id, seen)
+    if len(own) == row.next_seq - 1 - seen:
+        return News(own)
+    stored = tx.rows("events_after", shard=row.shard, execution=row.id, after=seen, limit=row.next_seq)
+    return News([*stored, *own])
+
+
+def lost(ref: Ref) -> LeaseLost:
+    """Say that somebody else owns an execution now."""
+    return LeaseLost(f"execution {ref.execution}: its fence moved on; another server owns it now.")
+
+
+def _append(tx: Tx, row: ExecutionRow, item: Item, tasks: list[dict[str, Any]]) -> None:
+    match item:
+        case StepDone():
+            tx.append(row, Kind.STEP_RECORDED, item.address, item.digest, item.data)
+        case ScheduleTask():
+            seq = tx.append(row, Kind.TASK_SCHEDULED, item.address, item.digest, _task_facts(row, item))
+            tasks.append(_task_row(row, item, seq, tx.now_ms))
+            if item.approval is not None and item.delivery != Delivery.AT_MOST_ONCE:  # else begin consumes it
+                consume_approval(tx, row, item.approval)
+            tx.announce("tasks", f"{row.company}/{item.queue}")
+        case OpenApproval():
+            facts = {"id": item.id, "kind": "approval", "tool": item.tool, "args": item.args}
+            seq = tx.append(row, Kind.WAIT_OPENED, item.address, item.digest, facts)
+            _open_waitpoint(tx, row, item, seq)
+        case SetTimer():
+            due_ms = tx.now_ms + item.delay_ms
+            tx.append(row, Kind.TIMER_SET, item.address, item.digest, {"due_ms": due_ms})
+            tx.run("insert_timer", shard=row.shard, execution=row.id, address=item.address, due_ms=due_ms)
+
+
+def consume_approval(tx: Tx, row: ExecutionRow, address: str) -> bool:
+    """Use an approval up. It authorises one effect, once: False if it was not given, or was used before."""
+    return bool(
+        tx.run("consume_approval", shard=row.shard, execution=row.id, address=address, now_ms=tx.now_ms)
+    )
+
+
+def _task_facts(row: ExecutionRow, item: ScheduleTask) -> dict[str, Any]:
+    return {
+        "tool": item.tool,
+        "args": item.args,
+        "queue": item.queue,
+        "delivery": item.delivery,
+        "key": action_key(row.id, item.address),
+        "max_attempts": item.max_attempts,
+        "timeout_ms": item.timeout_ms,
+        "approval": item.approval,
+    }
+
+
+def _task_row(row: ExecutionRow, item: ScheduleTask, seq: int, now_ms: int) -> dict[str, Any]:
+    return {
+        "shard": row.shard,
+        "execution": row.id,
+        "address": item.address,
+        "company": row.company,
+        "agent": item.agent,
+        "tool": item.tool,
+        "queue": item.queue,
+        "state": states.Task.READY,
+        "delivery": item.delivery,
+        "max_attempts": item.max_attempts,
+        "pause_ms": item.pause_ms,
+        "timeout_ms": item.timeout_ms,
+        "scheduled_seq": seq,
+        "approval": item.approval,
+        "now_ms": now_ms,
+    }
+
+
+def _open_waitpoint(tx: Tx, row: ExecutionRow, item: OpenApproval, seq: int) -> None:
+    tx.run(
+        "insert_waitpoint",
+        shard=row.shard,
+        execution=row.id,
+        address=item.address,
+        id=item.id,
+        company=row.company,
+        kind="approval",
+        state=states.Waitpoint.OPEN,
+        digest=codec.digest(item.tool, item.args, item.address),
+        opened_seq=seq,
+        now_ms=tx.now_ms,
+    )

@@ -1,0 +1,126 @@
+"""Requests to an execution from outside: a message, stop, pause, resume, cancel. Each is an event with its place in the log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from perdure.core import states
+from perdure.core.events import Kind
+from perdure.core.ids import shard_of
+from perdure.engine.wake import put_ready, wake
+from perdure.errors import Conflict, NotFound
+from perdure.store.operation import Steps, operation
+from perdure.store.protocol import Ref
+from perdure.store.rows import ExecutionRow
+from perdure.store.tx import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """One request."""
+
+    company: str
+    execution: str
+    verb: Literal["send", "stop", "pause", "resume", "cancel"]
+    by: str = ""
+    text: str = ""
+    """The message, or the reason."""
+    dedupe: str | None = None
+    """The same one again changes nothing."""
+
+    @property
+    def size(self) -> int:
+        return len(self.text)
+
+
+def _keys(row: Signal) -> tuple[str, ...]:
+    return (f"signal/{row.execution}",)
+
+
+@operation(keys=_keys)
+def signal(tx: Tx, rows: Sequence[Signal]) -> Steps[int | Conflict | NotFound]:
+    """Append the request and let it take effect; return the last `seq`. To an ended execution: `Conflict`."""
+    yield [Ref(shard_of(row.execution), row.execution) for row in rows]
+    return [_signal(tx, row, tx.execution(row.execution)) for row in rows]
+
+
+def _signal(tx: Tx, row: Signal, execution: ExecutionRow | None) -> int | Conflict | NotFound:
+    if execution is None or execution.company != row.company:
+        return NotFound(f"there is no execution {row.execution}. `perdure executions list` shows yours.")
+    if execution.ended:
+        return Conflict(
+            f"execution {row.execution} has {execution.state}: nothing reaches it any more.",
+            code="ended",
+            state=execution.state,
+        )
+    match row.verb:
+        case "send":
+            return _send(tx, row, execution)
+        case "stop":
+            tx.append(execution, Kind.STOP_REQUESTED, data={"by": row.by})
+            wake(tx, execution)
+        case "pause":
+            _pause(tx, row, execution)
+        case "resume":
+            return _resume(tx, row, execution)
+        case "cancel":
+            _cancel(tx, row, execution)
+    return execution.next_seq - 1
+
+
+def _send(tx: Tx, row: Signal, execution: ExecutionRow) -> int | Conflict:
+    if execution.state == states.Execution.CANCELLING:
+        return Conflict(f"execution {row.execution} is being cancelled and takes no more messages.", code="ended")
+    key = {"shard": execution.shard, "execution": execution.id, "dedupe": row.dedupe}
+    if row.dedupe is not None:
+        known = tx.row("inbox_key", **key)
+        if known is not None:
+            return known["seq"]
+        tx.run("insert_inbox_key", **key, seq=execution.next_seq)
+    facts = {"text": row.text, "by": row.by, "dedupe": row.dedupe}
+    seq = tx.append(execution, Kind.MESSAGE, data=facts)
+    wake(tx, execution)
+    return seq
+
+
+def _pause(tx: Tx, row: Signal, execution: ExecutionRow) -> None:
+    """An owned execution records what is in flight and is then let go of; nobody claims it until it is resumed."""
+    if not execution.may("pause"):
+        return  # paused already, or cancelling
+    execution.move("pause")
+    execution.reason = states.Reason.USER
+    if execution.ownership == states.Ownership.READY:
+        tx.run("delete_ready", shard=execution.shard, execution=execution.id)
+        execution.ownership = states.Ownership.PARKED
+    tx.append(execution, Kind.PAUSED, data={"reason": states.Reason.USER, "message": row.text, "by": row.by})
+
+
+def _resume(tx: Tx, row: Signal, execution: ExecutionRow) -> int | Conflict:
+    if not execution.may("resume"):
+        return Conflict(
+            f"execution {row.execution} is {execution.state}, not paused: there is nothing to resume.",
+            code="not_paused",
+            state=execution.state,
+        )
+    execution.move("resume")
+    execution.reason = None
+    seq = tx.append(execution, Kind.RESUMED, data={"by": row.by})
+    if execution.ownership == states.Ownership.OWNED:  # its owner has not even parked yet
+        execution.move("claim")
+    else:
+        execution.ownership = states.Ownership.READY
+        put_ready(tx, execution)
+    tx.announce("tasks_all", execution.company)  # its tasks may be leased again
+    return seq
+
+
+def _cancel(tx: Tx, row: Signal, execution: ExecutionRow) -> None:
+    """Tasks not yet given out die at once; their holders learn it from their next heartbeat."""
+    execution.move("cancel")
+    execution.reason = None
+    tx.append(execution, Kind.CANCEL_REQUESTED, data={"by": row.by, "reason": row.text})
+    tx.run("kill_ready_tasks", shard=execution.shard, execution=execution.id, now_ms=tx.now_ms)
+    tx.run("cancel_waitpoints", shard=execution.shard, execution=execution.id)
+    wake(tx, execution)

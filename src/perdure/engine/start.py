@@ -1,0 +1,124 @@
+"""Begin executions. A start that was acknowledged is durable; the same start key begins one execution, ever."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perdure.core import codec, states
+from perdure.core.events import LOG_FORMAT, Kind
+from perdure.core.ids import shard_of
+from perdure.core.views import Started
+from perdure.engine.wake import put_ready
+from perdure.errors import Conflict
+from perdure.store.operation import Steps, operation
+from perdure.store.rows import ExecutionRow
+from perdure.store.tx import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """One start. The id comes from the caller, so that the operation can run twice."""
+
+    id: str
+    company: str
+    agent: str
+    definition: str
+    spec: str
+    """The definition itself, as JSON text; stored once for all that are equal."""
+    input: str
+    """JSON text."""
+    start_key: str | None
+
+    @property
+    def digest(self) -> str:
+        return codec.digest(self.input)
+
+    @property
+    def size(self) -> int:
+        return len(self.input)
+
+
+def _keys(row: Start) -> tuple[str, ...]:
+    return () if row.start_key is None else (f"start/{row.company}/{row.agent}/{row.start_key}",)
+
+
+@operation(keys=_keys)
+def start(tx: Tx, rows: Sequence[Start]) -> Steps[Started | Conflict]:
+    """Create the execution with its first event and put it on the ready list.
+
+    A known start key gives the first execution back, or `start_key_conflict` if its input was another.
+    """
+    yield ()
+    first = _first_of_keys(tx, rows)
+    results: list[Started | Conflict] = []
+    definitions: dict[tuple[str, str], Start] = {}
+    for row in rows:
+        known = first.get(row.id)
+        if known is not None:
+            results.append(known)
+            continue
+        definitions[row.company, row.definition] = row
+        _create(tx, row)
+        results.append(Started(row.id, created=True))
+    tx.many(
+        "insert_definition",
+        [
+            {
+                "company": company,
+                "digest": digest,
+                "agent": definitions[company, digest].agent,
+                "spec": definitions[company, digest].spec,
+                "now_ms": tx.now_ms,
+            }
+            for company, digest in sorted(definitions)
+        ],
+    )
+    return results
+
+
+def _first_of_keys(tx: Tx, rows: Sequence[Start]) -> dict[str, Started | Conflict]:
+    """Claim the start keys, in order; return an answer for each row whose key was taken before."""
+    keyed = sorted((row for row in rows if row.start_key is not None), key=lambda row: _keys(row))
+    taken: dict[str, Started | Conflict] = {}
+    for row in keyed:
+        params = {"company": row.company, "agent": row.agent, "start_key": row.start_key}
+        if tx.run("insert_start_key", **params, execution=row.id, digest=row.digest, now_ms=tx.now_ms):
+            continue
+        known = tx.row("start_key", **params)
+        if known is None or known["execution"] == row.id:  # our own, from a run of this operation that was repeated
+            continue
+        if known["digest"] == row.digest:
+            taken[row.id] = Started(known["execution"], created=False)
+        else:
+            taken[row.id] = Conflict(
+                f"start key {row.start_key!r} of agent {row.agent!r} began execution {known['execution']} with another "
+                "input. Use a new key for new input, or send the first input again.",
+                code="start_key_conflict",
+                execution=known["execution"],
+            )
+    return taken
+
+
+def _create(tx: Tx, row: Start) -> None:
+    execution = ExecutionRow(
+        shard=shard_of(row.id),
+        id=row.id,
+        company=row.company,
+        agent=row.agent,
+        definition=row.definition,
+        state=states.Execution.READY,
+        reason=None,
+        ownership=states.Ownership.READY,
+        fence=0,
+        next_seq=1,
+        log_format=LOG_FORMAT,
+        active_ms=0,
+        created_ms=tx.now_ms,
+        updated_ms=tx.now_ms,
+        finished_ms=None,
+    )
+    tx.create(execution)
+    head = codec.encode({"agent": row.agent, "definition": row.definition})
+    tx.append(execution, Kind.STARTED, data=f'{head[:-1]},"input":{row.input}}}')
+    put_ready(tx, execution)

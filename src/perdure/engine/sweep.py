@@ -1,0 +1,126 @@
+"""Notice what nobody reports: leases that ran out, timers that are due, an owner that is gone. Bounded per pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perdure.core import states
+from perdure.core.delivery import Delivery
+from perdure.core.events import Kind
+from perdure.core.work import Failure
+from perdure.engine.complete import fail_attempt, set_task, tell, whose
+from perdure.engine.wake import let_go, put_ready, wake
+from perdure.store.operation import Steps, operation
+from perdure.store.protocol import Ref, Row
+from perdure.store.rows import ExecutionRow
+from perdure.store.tx import Tx
+
+LOCAL_WORKER = "local/"
+"""Prefix of the ids of workers that live inside the store's owner, and die with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """One bounded pass."""
+
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Renew:
+    """A server's heartbeat for everything it owns."""
+
+    holder: str
+    lease_ms: int
+
+
+@operation()
+def renew(tx: Tx, rows: Sequence[Renew]) -> Steps[dict[str, int]]:
+    """Prolong all leases of a holder; return the fence of each execution that it still owns."""
+    yield ()
+    results: list[dict[str, int]] = []
+    for row in rows:
+        tx.run("renew_owned", holder=row.holder, lease_until_ms=tx.now_ms + row.lease_ms)
+        results.append({one["execution"]: one["fence"] for one in tx.rows("owned_by", holder=row.holder)})
+    return results
+
+
+@operation()
+def expire_owned(tx: Tx, rows: Sequence[Sweep]) -> Steps[int]:
+    """Put executions whose holder fell silent back on the ready list. The fence rises only at the next claim."""
+    found = tx.rows("owned_expired", now_ms=tx.now_ms, limit=sum(row.limit for row in rows))
+    yield [Ref(one["shard"], one["execution"]) for one in found]
+    for one in found:
+        execution = tx.execution(one["execution"])
+        if execution is not None and execution.fence == one["fence"]:
+            abandon(tx, execution)
+    return [len(found)] + [0] * (len(rows) - 1)
+
+
+def abandon(tx: Tx, execution: ExecutionRow) -> None:
+    """Take an execution from a holder that let go of nothing."""
+    if execution.ownership != states.Ownership.OWNED:
+        return
+    let_go(tx, execution)
+    if execution.may("claim"):
+        execution.ownership = states.Ownership.READY
+        put_ready(tx, execution, abandoned=True)
+
+
+@operation()
+def expire_tasks(tx: Tx, rows: Sequence[Sweep]) -> Steps[int]:
+    """End attempts whose worker fell silent: those not begun go back, begun ones become uncertain."""
+    found = tx.rows("tasks_expired", now_ms=tx.now_ms, limit=sum(row.limit for row in rows))
+    yield [Ref(one["shard"], one["execution"]) for one in found]
+    for one in found:
+        _expire(tx, one)
+    return [len(found)] + [0] * (len(rows) - 1)
+
+
+def _expire(tx: Tx, found: Row) -> None:
+    execution = tx.execution(found["execution"])
+    task = execution and tx.row("task", shard=found["shard"], execution=found["execution"], address=found["address"])
+    if not execution or not task or task["fence"] != found["fence"] or task["state"] not in states.TASK_HELD:
+        return
+    unbegun = task["state"] == states.Task.LEASED
+    cancelling = execution.state == states.Execution.CANCELLING
+    spent = task["delivery"] != Delivery.AT_MOST_ONCE and task["attempt"] >= task["max_attempts"]
+    if unbegun and not spent and not cancelling and not execution.ended:
+        set_task(tx, execution, task, states.move(states.TASK_TABLE, task["state"], "hand_back"))
+        facts = {**whose(task), "why": "its worker fell silent and the lease ran out"}
+        tell(tx, execution, Kind.ATTEMPT_LOST, task["address"], facts)
+        return
+    failure = Failure(
+        code="lease_expired", message="its worker fell silent and the lease ran out", permanent=spent or cancelling
+    )
+    fail_attempt(tx, execution, task, failure)
+
+
+@operation()
+def fire_timers(tx: Tx, rows: Sequence[Sweep]) -> Steps[int]:
+    """Fire due timers, once each and never early by the store's clock."""
+    found = tx.rows("timers_due", now_ms=tx.now_ms, limit=sum(row.limit for row in rows))
+    yield [Ref(one["shard"], one["execution"]) for one in found]
+    for one in found:
+        execution = tx.execution(one["execution"])
+        scope = {"shard": one["shard"], "execution": one["execution"], "address": one["address"]}
+        if execution is not None and tx.run("delete_timer", **scope) and not execution.ended:
+            tx.append(execution, Kind.TIMER_FIRED, one["address"])
+            wake(tx, execution)
+    return [len(found)] + [0] * (len(rows) - 1)
+
+
+@operation()
+def take_over(tx: Tx, rows: Sequence[Sweep]) -> Steps[int]:
+    """End all that the former owner of a SQLite file held itself. Its lock is ours, which proves it gone."""
+    owned = tx.rows("owned_all")
+    held = tx.rows("tasks_held_by_prefix", prefix=f"{LOCAL_WORKER}%")
+    yield [Ref(one["shard"], one["execution"]) for one in [*owned, *held]]
+    for one in owned:
+        execution = tx.execution(one["execution"])
+        if execution is not None:
+            abandon(tx, execution)
+    for one in held:
+        _expire(tx, one)
+    return [len(owned) + len(held)] + [0] * (len(rows) - 1)

@@ -1,0 +1,39 @@
+"""Make an execution claimable when something happened to it. The one rule behind every completion."""
+
+from __future__ import annotations
+
+from perdure.core import states
+from perdure.store.rows import ExecutionRow
+from perdure.store.tx import Tx
+
+
+def wake(tx: Tx, row: ExecutionRow) -> None:
+    """Put a parked execution on the ready list; to an owned one its holder's next append brings the news.
+
+    Paused and stuck executions are never put there: resuming does that.
+    """
+    if row.ownership == states.Ownership.PARKED and row.may("wake"):
+        row.move("wake")
+        row.ownership = states.Ownership.READY
+        put_ready(tx, row)
+
+
+def put_ready(tx: Tx, row: ExecutionRow, *, abandoned: bool = False) -> None:
+    """Insert the `ready` row of an execution whose ownership is `ready`."""
+    tx.run(
+        "insert_ready",
+        shard=row.shard,
+        execution=row.id,
+        company=row.company,
+        since_ms=tx.now_ms,
+        abandoned=int(abandoned),
+    )
+    tx.announce("ready")
+
+
+def let_go(tx: Tx, row: ExecutionRow) -> None:
+    """End the ownership of an execution without making it claimable."""
+    tx.run("delete_owned", shard=row.shard, execution=row.id)
+    tx.run("delete_ready", shard=row.shard, execution=row.id)
+    row.ownership = states.Ownership.PARKED
+    row.changed = True

@@ -1,0 +1,283 @@
+"""Run a durable function from its log, live or again: the async glue around `Replay`.
+
+One `Run` is one live coroutine of one execution. It is driven while this server owns the execution, kept when it
+parks, and thrown away when somebody else may have moved the execution on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Literal
+
+from perdure.core import codec
+from perdure.core.events import Event, Kind
+from perdure.core.ids import action_key
+from perdure.core.items import Item, StepDone
+from perdure.core.ports import Clock
+from perdure.core.states import Reason
+from perdure.errors import LeaseLost, PerdureError, UserError
+from perdure.flow.context import Body, Context, Failed, Paused, Pending, Try
+from perdure.flow.journal import Journal
+from perdure.flow.meter import Meter, Tracked, Wait
+from perdure.flow.replay import Ask, Begin, Deliver, Idle, Mismatch, Replay, Tell
+
+Outcome = Literal["parked", "ended", "halted", "lost"]
+Function = Callable[[Context], Coroutine[Any, Any, Any]]
+
+_PAUSING = frozenset({Kind.PAUSED, Kind.RESUMED, Kind.CANCEL_REQUESTED})
+"""The latest of these says whether new steps may start."""
+
+LINGER_SECONDS = 0.05
+"""How long an execution stays owned with nothing to do: a tool that answers at once costs no park and no claim."""
+
+
+class _Halt(Exception):
+    """The run must not go on as it is."""
+
+    def __init__(self, event: Literal["pause", "stick"], reason: str, message: str) -> None:
+        super().__init__(message)
+        self.event: Literal["pause", "stick"] = event
+        self.reason = reason
+        self.message = message
+
+
+class Run:
+    """A live coroutine and its place in the log. Owner: the executor; everything here happens on its loop."""
+
+    def __init__(self, execution: str, function: Function, clock: Clock, new_id: Callable[[str], str]) -> None:
+        self.execution = execution
+        self.replay = Replay(execution)
+        self._clock = clock
+        self._meter = Meter()
+        self._context = Context(execution, self, self._meter, new_id)
+        self._main = Tracked(function(self._context), self._meter)
+        self._task: asyncio.Task[Any] | None = None
+        self._pending: dict[str, Pending] = {}
+        self._bodies: dict[str, asyncio.Task[None]] = {}
+        self._outbox: deque[Item] = deque()
+        self._failure: BaseException | None = None
+        self._finishing: tuple[str, Wait] | None = None
+        self._ended = False
+        self._stir = asyncio.Event()
+        self._gap = False
+        self._pausing = False
+        self._since_ms = 0
+
+    # -- what the executor calls ---------------------------------------------------------------------------------------
+
+    async def drive(self, journal: Journal, events: Iterable[Event]) -> Outcome:
+        """Take the execution as far as it goes under the journal's fence. Never raises on the run's account."""
+        self._since_ms = self._clock.monotonic_ms()
+        self._take(events)
+        if self._task is None:
+            self._task = asyncio.create_task(self._main, name=self.execution)
+        try:
+            while True:
+                outcome = await self._turn(journal)
+                if outcome is not None:
+                    return outcome
+        except LeaseLost:
+            await self.close()
+            return "lost"
+        except Mismatch as mismatch:
+            return await self._halt(journal, _Halt("stick", Reason.MISMATCH, str(mismatch)))
+        except _Halt as halt:
+            return await self._halt(journal, halt)
+        except UserError as error:  # the log refused what was to be written, and would again
+            return await self._halt(journal, _Halt("stick", Reason.POISON, error.message))
+
+    def hint(self, events: Iterable[Event]) -> None:
+        """Hear that something was appended. Safe at any time; a gap is read before anything later is handed over."""
+        self._take(events)
+        self._stir.set()
+
+    async def close(self) -> None:
+        """Throw the coroutine away; it writes nothing any more."""
+        self._context.close()
+        self._cancel()
+        tasks = [*self._bodies.values(), *([self._task] if self._task else [])]
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._task is None:
+            self._main.close()
+
+    # -- what the context calls ----------------------------------------------------------------------------------------
+
+    def ask(
+        self, kind: Kind, address: str, digest: str, *, item: Item | None = None, body: Body | None = None
+    ) -> Pending:
+        pending = Pending(self.replay.ask(kind, address, digest), Wait(), item, body)
+        self._pending[address] = pending
+        return pending
+
+    def finish(self, output: str) -> Wait:
+        self._finishing = (output, Wait())
+        return self._finishing[1]
+
+    # -- one move ------------------------------------------------------------------------------------------------------
+
+    async def _turn(self, journal: Journal) -> Outcome | None:
+        """Let the code run dry, then hand over one event, start what it asked for, or let go."""
+        await self._meter.dry()
+        if self._failure is not None:
+            raise self._failure
+        if self._gap:
+            self._gap = False
+            self._take(await journal.events(self.replay.last_seq))
+        if self._pausing and self.replay.used_up:
+            return await self._settle_down(journal)
+        match self.replay.advance(in_io=self._meter.in_io > 0):
+            case Deliver(ask, event):
+                self._pending.pop(ask.address).wait.give(event)
+            case Tell(event):
+                self._tell(event)
+            case Begin(asks):
+                self._begin(asks)
+            case Idle():
+                return await self._idle(journal)
+        return None
+
+    async def _settle_down(self, journal: Journal) -> Outcome | None:
+        """Paused: start nothing more, record what was in flight, then let go."""
+        self._stir.clear()
+        if self._outbox:
+            await self._flush(journal)
+        elif self._bodies:
+            await self._stir.wait()
+        else:
+            return await self._park(journal)
+        return None
+
+    def _tell(self, event: Event) -> None:
+        if event.kind is Kind.CANCEL_REQUESTED:
+            self._cancel()
+            return
+        self._context.tell(event)
+        if self._finishing is not None and self._context.told:
+            self._finishing[1].give(False)
+            self._finishing = None
+
+    def _cancel(self) -> None:
+        for body in self._bodies.values():
+            body.cancel()
+        if self._task is not None and not self._task.done():
+            self._main.wake()
+            self._task.cancel()
+
+    def _begin(self, asks: tuple[Ask, ...]) -> None:
+        for ask in asks:
+            pending = self._pending[ask.address]
+            if pending.item is not None:
+                self._outbox.append(pending.item)
+            elif pending.body is not None:
+                attempt = Try(action_key(self.execution, ask.address), self.replay.takeovers)
+                task = asyncio.create_task(self._run_body(ask, pending.body, attempt), name=attempt.key)
+                self._bodies[ask.address] = task
+
+    async def _run_body(self, ask: Ask, body: Body, attempt: Try) -> None:
+        try:
+            data = codec.encode({"value": await body(attempt)}, f"result of {ask.address}")
+            self._outbox.append(StepDone(ask.address, ask.digest, data))
+        except asyncio.CancelledError:
+            raise
+        except Paused as pause:
+            self._failure = _Halt("pause", pause.reason, pause.message)
+        except Exception as error:  # noqa: BLE001 - a bug in a body must stop this run only, and be seen
+            self._failure = _Halt("stick", Reason.POISON, f"step {ask.address!r} broke: {_text(error)}")
+        finally:
+            self._bodies.pop(ask.address, None)
+            self._stir.set()
+
+    async def _idle(self, journal: Journal) -> Outcome | None:
+        """Nothing to hand over: write what is to be written, wait for what runs here, or let go."""
+        self._stir.clear()
+        if self._outbox:
+            await self._flush(journal)
+        elif self._task is not None and self._task.done():
+            return await self._ended_by_itself(journal, self._task)
+        elif self._finishing is not None:
+            return await self._try_finish(journal, self._finishing)
+        elif self._bodies or self._meter.in_io:
+            await self._stir.wait()
+        elif not await self._stirred_within(LINGER_SECONDS):
+            return await self._park(journal)
+        return None
+
+    async def _flush(self, journal: Journal) -> None:
+        items = tuple(self._outbox)
+        self._outbox.clear()
+        self._take(await journal.record(self.replay.last_seq, items))
+
+    async def _park(self, journal: Journal) -> Outcome | None:
+        events = await journal.park(self.replay.last_seq, self._active_ms())
+        self._take(events)
+        return None if events else "parked"
+
+    async def _stirred_within(self, seconds: float) -> bool:
+        try:
+            await asyncio.wait_for(self._stir.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
+
+    async def _try_finish(self, journal: Journal, finishing: tuple[str, Wait]) -> Outcome | None:
+        answer = await journal.finish(self.replay.last_seq, self._active_ms(), "complete", finishing[0])
+        if answer == "ended":
+            self._finishing = None
+            self._ended = True
+            finishing[1].give(True)
+        elif isinstance(answer, list):
+            self._take(answer)
+        return None
+
+    async def _ended_by_itself(self, journal: Journal, task: asyncio.Task[Any]) -> Outcome | None:
+        if self._ended:
+            return "ended"
+        event, data = self._terminal(task)
+        answer = await journal.finish(self.replay.last_seq, self._active_ms(), event, data)
+        if isinstance(answer, list):
+            self._take(answer)
+            return None
+        return await self._park(journal) if answer == "held" else "ended"
+
+    def _terminal(self, task: asyncio.Task[Any]) -> tuple[Literal["complete", "fail", "end"], str]:
+        """Say how the code ended. Raises `_Halt` for a bug: it is looked at, not retried and not thrown away."""
+        if task.cancelled():
+            return "end", "{}"
+        error = task.exception()
+        match error:
+            case None:
+                return "complete", codec.encode({"output": task.result()}, "output")
+            case Failed():
+                return "fail", codec.encode({"error": error.message, "code": error.code})
+            case Mismatch():
+                raise error
+            case _:
+                raise _Halt("stick", Reason.POISON, f"the agent's loop broke: {_text(error)}")
+
+    async def _halt(self, journal: Journal, halt: _Halt) -> Outcome:
+        await self.close()
+        try:
+            await journal.halt(halt.event, halt.reason, halt.message)
+        except LeaseLost:
+            return "lost"
+        return "halted"
+
+    def _take(self, events: Iterable[Event]) -> None:
+        events = tuple(events)
+        known = self.replay.last_seq
+        if not self.replay.feed(events):
+            self._gap = True
+        for event in events:
+            if known < event.seq <= self.replay.last_seq and event.kind in _PAUSING:
+                self._pausing = event.kind is Kind.PAUSED
+
+    def _active_ms(self) -> int:
+        now_ms = self._clock.monotonic_ms()
+        active_ms, self._since_ms = now_ms - self._since_ms, now_ms
+        return active_ms
+
+
+def _text(error: BaseException) -> str:
+    return error.message if isinstance(error, PerdureError) else f"{type(error).__name__}: {error}"

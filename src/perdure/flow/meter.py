@@ -1,0 +1,132 @@
+"""Know when code has run dry: every task of an execution waits for something that only its driver can bring.
+
+Each coroutine of an execution runs inside `Tracked`, which sees what it yields to the event loop. A wait of ours is a
+`Wait`; anything else is real IO outside a step. A task counts as awake from the moment that a wait of its is resolved,
+not from when the loop gets round to it, so "dry" is exact and needs no guessing with the loop's clock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from types import TracebackType
+from typing import Any
+
+
+class Wait(asyncio.Future[Any]):
+    """A wait that only the driver ends."""
+
+    tracked: Tracked | None = None
+    """Who waits. Owner: that `Tracked`."""
+
+    def give(self, value: Any) -> None:
+        """End the wait with a value."""
+        if not self.done():
+            self._wake()
+            self.set_result(value)
+
+    def throw(self, error: BaseException) -> None:
+        """End the wait with an error."""
+        if not self.done():
+            self._wake()
+            self.set_exception(error)
+
+    def _wake(self) -> None:
+        if self.tracked is not None:
+            self.tracked.wake()
+
+
+class Meter:
+    """Counts the awake tasks of one execution, and those in real IO. Lives on the executor's loop."""
+
+    def __init__(self) -> None:
+        self.awake = 0
+        self.in_io = 0
+        self._dry = asyncio.Event()
+        self._dry.set()
+
+    def add(self, change: int) -> None:
+        self.awake += change
+        if self.awake == 0:
+            self._dry.set()
+        else:
+            self._dry.clear()
+
+    async def dry(self) -> None:
+        """Return when nobody is awake."""
+        while self.awake:
+            await self._dry.wait()
+
+
+class Tracked(Coroutine[Any, Any, Any]):
+    """A coroutine whose sleeping and waking is counted. Give it to `asyncio.create_task`."""
+
+    def __init__(
+        self, inner: Coroutine[Any, Any, Any], meter: Meter, on_end: Callable[[], None] | None = None
+    ) -> None:
+        self._inner = inner
+        self._meter = meter
+        self._on_end = on_end
+        self.value: Any = None
+        self.error: BaseException | None = None
+        """How it ended, readable before the task that runs it knows."""
+        self._awake = False
+        self._io = False
+        self.wake()
+
+    def wake(self) -> None:
+        """Count it as awake: something it waits for has come."""
+        if not self._awake:
+            self._awake = True
+            self._meter.add(1)
+        self._set_io(False)
+
+    def send(self, value: Any) -> Any:
+        return self._step(lambda: self._inner.send(value))
+
+    def throw(
+        self, typ: Any, val: BaseException | object = None, tb: TracebackType | None = None
+    ) -> Any:  # signature of collections.abc.Coroutine
+        error = typ if isinstance(typ, BaseException) else (val if isinstance(val, BaseException) else typ())
+        return self._step(lambda: self._inner.throw(error))
+
+    def close(self) -> None:
+        self._inner.close()
+        self._sleep(io=False)
+
+    def __await__(self) -> Any:  # pragma: no cover - tasks drive it through send
+        return self._inner.__await__()
+
+    def _step(self, advance: Callable[[], Any]) -> Any:
+        self.wake()
+        try:
+            waits_for = advance()
+        except BaseException as end:
+            self._ended(end)
+            raise
+        if isinstance(waits_for, Wait):
+            waits_for.tracked = self
+            self._sleep(io=False)
+        else:
+            self._sleep(io=True)
+        return waits_for
+
+    def _ended(self, end: BaseException) -> None:
+        if isinstance(end, StopIteration):
+            self.value = end.value
+        else:
+            self.error = end
+        if self._on_end is not None:
+            self._on_end()  # before it falls asleep: whoever waits for it wakes first, so nobody sees a false "dry"
+        self._sleep(io=False)
+
+    def _sleep(self, *, io: bool) -> None:
+        self._set_io(io)
+        if self._awake:
+            self._awake = False
+            self._meter.add(-1)
+
+    def _set_io(self, io: bool) -> None:
+        if io != self._io:
+            self._io = io
+            self._meter.in_io += 1 if io else -1

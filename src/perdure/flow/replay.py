@@ -1,0 +1,167 @@
+"""Decide what an execution's code may see next. Sans-IO: it is fed events and asked; it never awaits and never writes.
+
+The rule: events reach the code strictly in `seq` order, one at a time, and the code runs until it waits again before
+the next one. A step that is not in the log starts only when the log is used up. Live and on a re-run the code
+therefore sees the same things in the same order, and asks for the same steps.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from perdure.core.events import ANSWERS, ASKED, Event, Kind
+
+
+@dataclass(slots=True)
+class Ask:
+    """Something that the code waits for. Owner: the `Replay` that gave it out."""
+
+    kind: Kind
+    """The event that will record the asking."""
+    address: str
+    digest: str
+    recorded: bool = False
+    """The asking is in the log."""
+    answered: bool = False
+    abandoned: bool = False
+    """The code stopped waiting; whatever answers it later is passed over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """Hand this event to the code that waits at `ask`."""
+
+    ask: Ask
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Hand this event to the execution as a whole: a message, a request to stop or cancel, a ruling."""
+
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """The log is used up: start these, in this order."""
+
+    asks: tuple[Ask, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Nothing to hand over and nothing to start."""
+
+
+Move = Deliver | Tell | Begin | Idle
+
+
+class Mismatch(Exception):
+    """The log and the code disagree. The execution becomes `stuck`; trying again would change nothing."""
+
+
+_TOLD = frozenset({Kind.MESSAGE, Kind.STOP_REQUESTED, Kind.CANCEL_REQUESTED})
+
+
+class Replay:
+    """The log of one execution on one side, what its code asks for on the other."""
+
+    def __init__(self, execution: str) -> None:
+        self._execution = execution
+        self._queue: deque[Event] = deque()
+        self._asks: dict[str, Ask] = {}
+        self._new: list[Ask] = []
+        self.last_seq = 0
+        """The newest event fed."""
+        self.takeovers = 0
+        """Changes of holder since the last recorded asking: an unrecorded step may have been tried that often."""
+
+    def feed(self, events: Iterable[Event]) -> bool:
+        """Add events to the end of the log; known ones are skipped. False, adding nothing more, if there is a gap."""
+        for event in events:
+            if event.seq <= self.last_seq:
+                continue
+            if event.seq != self.last_seq + 1:
+                return False
+            self._queue.append(event)
+            self.last_seq = event.seq
+        return True
+
+    @property
+    def used_up(self) -> bool:
+        """Whether every event fed has been handed over."""
+        return not self._queue
+
+    def ask(self, kind: Kind, address: str, digest: str) -> Ask:
+        """Note that the code wants the step at `address`. Raises `Mismatch` if it asked for that address before."""
+        if address in self._asks:
+            raise Mismatch(self._say(f"the code asks for step {address!r} a second time", "each address occurs once"))
+        ask = Ask(kind, address, digest)
+        self._asks[address] = ask
+        self._new.append(ask)
+        return ask
+
+    def advance(self, *, in_io: bool = False) -> Move:
+        """Return what comes next. Call it only when the code has run dry.
+
+        `in_io`: some of the code waits for something of its own, so a record it has not asked for yet is no mismatch.
+        """
+        while self._queue:
+            move = self._look(self._queue[0], in_io=in_io)
+            if isinstance(move, Idle):
+                return move
+            self._queue.popleft()
+            if move is not None:
+                return move
+        begin, self._new = tuple(ask for ask in self._new if not ask.recorded and not ask.abandoned), []
+        return Begin(begin) if begin else Idle()
+
+    def _look(self, event: Event, *, in_io: bool) -> Deliver | Tell | Idle | None:
+        """Return where an event goes; None if nowhere; `Idle` if the code may still come to ask for it."""
+        if event.kind in ASKED:
+            return self._asked(event, in_io=in_io)
+        if event.kind in ANSWERS:
+            return self._answer(event)
+        if event.kind is Kind.TAKEN_OVER:
+            self.takeovers += 1
+        return Tell(event) if event.kind in _TOLD else None
+
+    def _asked(self, event: Event, *, in_io: bool) -> Deliver | Idle | None:
+        ask = self._asks.get(event.address)
+        if ask is None:
+            if in_io:
+                return Idle()
+            raise Mismatch(self._say("the code does not ask for it", _shown(event)))
+        if ask.kind is not event.kind or ask.digest != event.digest:
+            found = f"{ask.kind} with arguments {ask.digest or 'none'}"
+            raise Mismatch(self._say(f"the code asks there for {found}", _shown(event)))
+        ask.recorded = True
+        self.takeovers = 0
+        if event.kind is not Kind.STEP_RECORDED or ask.abandoned:
+            return None
+        ask.answered = True
+        return Deliver(ask, event)
+
+    def _answer(self, event: Event) -> Deliver | Tell | None:
+        ask = self._asks.get(event.address)
+        if ask is None:
+            raise Mismatch(self._say("the code never asked for that step", _shown(event)))
+        if ask.answered:  # what became of an uncertain effect
+            return Tell(event)
+        if ask.abandoned:
+            return None
+        ask.answered = True
+        return Deliver(ask, event)
+
+    def _say(self, found: str, logged: str) -> str:
+        return (
+            f"execution {self._execution}: the log says {logged}; {found}. The code of its agent, or of Perdure, "
+            "changed under it. Go on with the version it began with, or cancel it and start anew."
+        )
+
+
+def _shown(event: Event) -> str:
+    return f"event {event.seq} is {event.kind} at {event.address!r} with arguments {event.digest or 'none'}"

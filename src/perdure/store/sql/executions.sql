@@ -1,0 +1,91 @@
+-- name: insert_definition
+-- Keep an agent's definition; equal ones are kept once.
+INSERT INTO definitions (company, digest, agent, spec, created_ms)
+VALUES (:company, :digest, :agent, :spec, :now_ms)
+ON CONFLICT (company, digest) DO NOTHING;
+
+-- name: definition
+-- The definition that an execution began with.
+SELECT agent, spec FROM definitions WHERE company = :company AND digest = :digest;
+
+-- name: insert_start_key
+-- Claim a start key; touches no row if it is taken.
+INSERT INTO start_keys (company, agent, start_key, execution, digest, created_ms)
+VALUES (:company, :agent, :start_key, :execution, :digest, :now_ms)
+ON CONFLICT (company, agent, start_key) DO NOTHING;
+
+-- name: start_key
+-- The execution that a start key began.
+SELECT execution, digest FROM start_keys
+WHERE company = :company AND agent = :agent AND start_key = :start_key;
+
+-- name: insert_ready
+-- Put an execution on the ready list; being there already is fine.
+INSERT INTO ready (shard, execution, company, since_ms, abandoned)
+VALUES (:shard, :execution, :company, :since_ms, :abandoned)
+ON CONFLICT (shard, execution) DO NOTHING;
+
+-- name: delete_ready
+-- Take an execution off the ready list.
+DELETE FROM ready WHERE shard = :shard AND execution = :execution;
+
+-- name: ready_executions
+-- Candidates for a claim, the longest ready first.
+SELECT shard, execution, abandoned FROM ready ORDER BY since_ms LIMIT :limit;
+
+-- name: insert_owned
+-- Begin an ownership.
+INSERT INTO owned (shard, execution, holder, fence, since_ms, lease_until_ms)
+VALUES (:shard, :execution, :holder, :fence, :since_ms, :lease_until_ms);
+
+-- name: delete_owned
+-- End an ownership.
+DELETE FROM owned WHERE shard = :shard AND execution = :execution;
+
+-- name: renew_owned
+-- Prolong everything that a holder owns.
+UPDATE owned SET lease_until_ms = :lease_until_ms WHERE holder = :holder;
+
+-- name: owned_by
+-- What a holder owns.
+SELECT execution, fence FROM owned WHERE holder = :holder;
+
+-- name: owned_expired
+-- Ownerships whose lease ran out.
+SELECT shard, execution, fence FROM owned WHERE lease_until_ms < :now_ms ORDER BY lease_until_ms LIMIT :limit;
+
+-- name: owned_all
+-- Every ownership there is: read when the owner of a file changes.
+SELECT shard, execution FROM owned;
+
+-- name: owner_of
+-- Who owns an execution, for the doctor.
+SELECT holder, fence, since_ms, lease_until_ms FROM owned WHERE shard = :shard AND execution = :execution;
+
+-- name: events_after
+-- A page of an execution's log.
+SELECT seq, kind, address, digest, data, at_ms FROM events
+WHERE shard = :shard AND execution = :execution AND seq > :after
+ORDER BY seq LIMIT :limit;
+
+-- name: execution_view
+-- One execution of a company.
+SELECT e.*, d.spec FROM executions e
+JOIN definitions d ON d.company = e.company AND d.digest = e.definition
+WHERE e.shard = :shard AND e.id = :id AND e.company = :company;
+
+-- name: list_executions
+-- A page of a company's executions, newest first; empty filters match all.
+SELECT id, agent, state, reason, created_ms, updated_ms, finished_ms FROM executions
+WHERE company = :company AND id < :before
+  AND (:state = '' OR state = :state)
+  AND (:agent = '' OR agent = :agent)
+ORDER BY id DESC LIMIT :limit;
+
+-- name: insert_inbox_key
+-- Remember a message's dedupe key for the execution's life.
+INSERT INTO inbox_keys (shard, execution, dedupe, seq) VALUES (:shard, :execution, :dedupe, :seq);
+
+-- name: inbox_key
+-- The message that first used a dedupe key.
+SELECT seq FROM inbox_keys WHERE shard = :shard AND execution = :execution AND dedupe = :dedupe;

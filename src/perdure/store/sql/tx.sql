@@ -1,0 +1,27 @@
+-- name: lock_execution
+-- Read an execution that this transaction is about to change. Called in (shard, id) order, before any other row.
+SELECT shard, id, company, agent, definition, state, reason, ownership, fence, next_seq, log_format, active_ms,
+    created_ms, updated_ms, finished_ms
+FROM executions WHERE shard = :shard AND id = :id;
+
+-- name: insert_execution
+-- Make an execution.
+INSERT INTO executions (
+    shard, id, company, agent, definition, state, reason, ownership, fence, next_seq, log_format, active_ms,
+    created_ms, updated_ms, finished_ms
+) VALUES (
+    :shard, :id, :company, :agent, :definition, :state, :reason, :ownership, :fence, :next_seq, :log_format, :active_ms,
+    :created_ms, :updated_ms, :finished_ms
+);
+
+-- name: update_execution
+-- Write a locked execution back: what may change of it.
+UPDATE executions SET
+    state = :state, reason = :reason, ownership = :ownership, fence = :fence, next_seq = :next_seq,
+    active_ms = :active_ms, updated_ms = :updated_ms, finished_ms = :finished_ms
+WHERE shard = :shard AND id = :id;
+
+-- name: insert_event
+-- Append to a log. A `seq` that is taken fails the transaction.
+INSERT INTO events (shard, execution, seq, kind, address, digest, data, at_ms)
+VALUES (:shard, :execution, :seq, :kind, :address, :digest, :data, :at_ms);
