@@ -10,9 +10,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from perdure.testing.cases import MODEL_ADDRESS, Case, Expect, Violation, build_cases, is_late, is_reply
 from perdure.testing.client_log import Asked, ClientLog, pair
 from perdure.testing.evidence import MODEL_REPLY, MODEL_REQUEST, ClientLine, Entry, History
-from perdure.testing.rules import RULES, TASK_ENDED, TERMINAL, Case, Expect, Violation, build_cases, is_late
+from perdure.testing.rules import RULES, TASK_ENDED, TERMINAL
 
 __all__ = ["ClientLog", "Entry", "Expect", "History", "Report", "Summary", "Violation", "check"]
 
@@ -157,7 +158,7 @@ def _summarise(entries: list[Entry], cases: list[Case]) -> Summary:
         ended=sum(case.history.state in TERMINAL for case in cases),
         model_calls_made=sum(entry.name == MODEL_REQUEST for entry in entries),
         model_calls_reused=sum(map(_reused, cases)),
-        model_calls_maybe_paid_twice=sum(max(0, sum(r.effect for r in step.requests) - 1) for _, step in steps),
+        model_calls_maybe_paid_twice=sum(max(0, step.maybe_paid() - 1) for _, step in steps),
         effects=sum(entry.effect for entry in entries if entry.name not in (MODEL_REQUEST, MODEL_REPLY)),
         uncertain=sum(bool(step.first("task_uncertain")) for _, step in steps),
         late_calls=sum(
@@ -173,5 +174,5 @@ def _summarise(entries: list[Entry], cases: list[Case]) -> Summary:
 def _reused(case: Case) -> int:
     """Count the model replies that were recorded before the last takeover."""
     takeovers = [event.seq for event in case.events("taken_over")]
-    replies = [event for event in case.events("step_recorded") if event.address.endswith("/model")]
-    return sum(reply.seq < max(takeovers, default=0) for reply in replies)
+    recorded = [event for event in case.events("step_recorded") if MODEL_ADDRESS.search(event.address)]
+    return sum(event.seq < max(takeovers, default=0) and is_reply(event) for event in recorded)

@@ -32,7 +32,7 @@ class Entry:
     company: str | None = None
     body: Mapping[str, Any] = field(default_factory=dict[str, Any])
     effect: bool = True
-    """False when the world refused it and did nothing."""
+    """False when the world refused it and did nothing; for a `model_reply`, when it was a refusal."""
     fault: str | None = None
     """What the world did to the reply."""
 

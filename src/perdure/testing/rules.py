@@ -8,13 +8,12 @@ I5 one key per step, I6 fences rise, I7 decisions once, I8 timers, I9 cancel and
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
-from perdure.testing.client_log import Asked
-from perdure.testing.evidence import MODEL_REPLY, MODEL_REQUEST, Entry, Event, History
+from perdure.testing.cases import MODEL_ADDRESS, Case, Step, Violation, is_late, is_reply, requests_recorded
+from perdure.testing.evidence import Entry, Event
 
 KINDS = frozenset(
     "started taken_over step_recorded task_scheduled task_begun attempt_failed attempt_lost task_completed task_failed "
@@ -29,119 +28,6 @@ ASKED_FOR = {"pause": "paused", "resume": "resumed", "stop": "stop_requested", "
 
 STORE_AHEAD_MS = 50
 """How far the store's clock, which never goes back, may run ahead of the machine's."""
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """A broken promise, with what shows it."""
-
-    promise: str
-    invariant: str
-    execution: str
-    what: str
-
-    def __str__(self) -> str:
-        return f"{self.promise}/{self.invariant} {self.execution or '-'}: {self.what}"
-
-
-@dataclass(frozen=True, slots=True)
-class Expect:
-    """What a checker cannot know from the evidence."""
-
-    ended: bool = True
-    """Faults are over and everything had time to end: an execution that has not is a violation."""
-    silent_tools: frozenset[str] = frozenset()
-    """Tools that never act on the world, whatever their delivery."""
-    late_attempts: bool = False
-    """Attempts that the log calls lost or failed may still reach the world later: a stopped process woke up, or a
-    thread could not be ended. Without it (kills only) such a call is a violation."""
-    cancel_grace_ms: int = 1000
-    """Time after an acknowledged cancel in which a model request may still leave."""
-    clock_slack_ms: int = 0
-    """Difference of clocks, when store and world are on two machines."""
-    earlier: tuple[History, ...] = ()
-    """Histories read before, each of which must still be there, unchanged."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """Everything about one address of an execution."""
-
-    address: str
-    events: list[Event] = field(default_factory=list[Event])
-    calls: list[Entry] = field(default_factory=list[Entry])
-    requests: list[Entry] = field(default_factory=list[Entry])
-    """Model requests."""
-
-    def first(self, *kinds: str) -> Event | None:
-        """Return the first event of these kinds."""
-        return next((event for event in self.events if event.kind in kinds), None)
-
-    def all(self, *kinds: str) -> list[Event]:
-        """Return the events of these kinds."""
-        return [event for event in self.events if event.kind in kinds]
-
-    def rulings(self, ruling: str) -> int:
-        """Count the rulings of one sort."""
-        return sum(event.data.get("ruling") == ruling for event in self.all("effect_ruled"))
-
-    def attempts(self) -> int:
-        """Return how often it was tried, as far as either witness knows."""
-        numbers = [int(event.data.get("attempt") or 0) for event in self.events]
-        numbers += [call.attempt or 0 for call in self.calls]
-        ended = self.all("attempt_failed", "attempt_lost")
-        return max([*numbers, len(ended) + bool(self.first("task_completed")), len(self.requests)])
-
-
-@dataclass(frozen=True)
-class Case:
-    """The evidence about one execution."""
-
-    history: History
-    steps: dict[str, Step]
-    asked: list[Asked]
-    expect: Expect
-
-    def events(self, *kinds: str) -> list[Event]:
-        """Return the execution's events of these kinds."""
-        return [event for event in self.history.events if event.kind in kinds]
-
-    def accepted(self, op: str) -> list[Asked]:
-        """Return what a client was told had been accepted."""
-        return [asked for asked in self.asked if asked.op == op and asked.outcome == "ok"]
-
-    def broken(self, promise: str, invariant: str, what: str) -> Violation:
-        """Name a violation of this execution."""
-        return Violation(promise, invariant, self.history.id, what)
-
-
-def build_cases(
-    entries: Iterable[Entry], asked: Iterable[Asked], histories: Iterable[History], expect: Expect
-) -> list[Case]:
-    """Sort the evidence by execution and step."""
-    by_execution: dict[str | None, list[Entry]] = defaultdict(list)
-    for entry in entries:
-        by_execution[entry.execution].append(entry)
-    by_asked: dict[str | None, list[Asked]] = defaultdict(list)
-    for question in asked:
-        by_asked[question.execution].append(question)
-    return [
-        Case(history, _steps(history, by_execution[history.id]), by_asked[history.id], expect) for history in histories
-    ]
-
-
-def _steps(history: History, entries: list[Entry]) -> dict[str, Step]:
-    steps: dict[str, Step] = {}
-    for event in history.events:
-        if event.address:
-            steps.setdefault(event.address, Step(event.address)).events.append(event)
-    for entry in entries:
-        step = steps.setdefault(entry.step or "", Step(entry.step or ""))
-        if entry.name == MODEL_REQUEST:
-            step.requests.append(entry)
-        elif entry.name != MODEL_REPLY:
-            step.calls.append(entry)
-    return steps
 
 
 def log_is_whole(case: Case) -> Iterator[Violation]:
@@ -204,11 +90,6 @@ def no_call_after_the_end(case: Case) -> Iterator[Violation]:
                 yield case.broken("P1", "I3", f"{step.address}: call {call.n} came {late} ms after {end.kind}")
 
 
-def is_late(call: Entry, end: Event, expect: Expect) -> bool:
-    """Say whether the world saw `call` after `end` was recorded."""
-    return call.received_at_ms > end.at_ms + expect.clock_slack_ms
-
-
 def _was_given_up(step: Step, call: Entry) -> bool:
     given_up = {
         event.data.get("attempt")
@@ -268,17 +149,18 @@ def model_calls(case: Case) -> Iterator[Violation]:
     bought_here = any(step.requests for step in case.steps.values())
     for step in case.steps.values():
         recorded = step.first("step_recorded")
-        if recorded is None or not step.address.endswith("/model"):
+        if recorded is None or not MODEL_ADDRESS.search(step.address):
             continue
-        if bought_here and not step.requests:
+        if bought_here and is_reply(recorded) and not step.requests:
             yield case.broken("P8", "I2", f"{step.address}: a reply is recorded that nobody asked the model for")
         for request in step.requests:
             if is_late(request, recorded, case.expect):
                 late = request.received_at_ms - recorded.at_ms
                 yield case.broken("P1", "I3", f"{step.address}: requested again {late} ms after its reply was recorded")
         takeovers = sum(event.seq < recorded.seq for event in case.events("taken_over"))
-        sound = sum(request.fault is None for request in step.requests)  # a retry after a fault explains itself
-        explained = max(1, int(recorded.data.get("requests") or 1)) + takeovers
+        # A retry after a fault of the world, or a refusal, explains itself.
+        sound = sum(request.fault is None for request in step.requests) - step.refused()
+        explained = max(1, requests_recorded(recorded)) + takeovers
         if sound > explained:
             yield case.broken("P1", "I3", f"{step.address}: {sound} requests, the log explains {explained}")
 
@@ -322,8 +204,14 @@ def approvals_are_followed(case: Case) -> Iterator[Violation]:
             continue
         answer = next((e for e in case.events("waitpoint_resolved") if _wait_of(e) == _wait_of(opened)), None)
         for step in case.steps.values():
-            if opened.address == step.address or opened.address.startswith(step.address + "/"):
+            if _stands_on(step, opened.address):
                 yield from _calls_against(case, step, answer)
+
+
+def _stands_on(step: Step, approval: str) -> bool:
+    scheduled = step.first("task_scheduled")
+    named = scheduled is not None and scheduled.data.get("approval") == approval
+    return named or approval == step.address or approval.startswith(step.address + "/")
 
 
 def _calls_against(case: Case, step: Step, answer: Event | None) -> Iterator[Violation]:
@@ -361,7 +249,9 @@ def requests_are_recorded(case: Case) -> Iterator[Violation]:
     end = next(iter(case.events(*TERMINAL)), None)
     for op, kind in ASKED_FOR.items():
         for asked in case.accepted(op):
-            moot = end is not None and end.at_ms <= asked.known_ms
+            moot = (end is not None and end.at_ms <= asked.known_ms) or (
+                op == "pause" and case.events("cancel_requested")
+            )
             if not case.events(kind) and not moot:
                 yield case.broken("P9", "I9" if op == "cancel" else "I7", f"accepted {op} is not in the log")
     for asked in case.accepted("rule"):

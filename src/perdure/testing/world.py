@@ -6,7 +6,7 @@ and a call counts only when the whole request arrived.
     POST /act/NAME   an effect. Headers Idempotency-Key, X-Company, X-Execution, X-Step, X-Attempt (percent-encoded).
     POST /model      a model request (the fields of `ModelRequest` as JSON), answered by the script with a `ModelReply`.
                      Logged as `model_request` on arrival, and as `model_reply` before the reply leaves. A script
-                     that raises is answered 500, or the `status` of what it raised.
+                     that raises is answered 500, or the `status` of what it raised, and logged with `"effect": false`.
     POST /faults     {"spec": ..., "seed": ...} replaces the plan of faults and starts its counting anew.
     GET  /log        the log: one JSON object a line.
 
@@ -205,6 +205,7 @@ class Handler(BaseHTTPRequestHandler):
         try:
             reply = self.server.script(body)
         except Exception as error:  # whatever the script raises goes to the one who asked, as its `status` says
+            self.server.log.append("model_reply", origin, {"error": repr(error)}, effect=False)
             raise Refusal(int(getattr(error, "status", 500)), f"script: {error!r}") from error
         self.server.log.append("model_reply", origin, reply)
         self._answer(rule, reply)

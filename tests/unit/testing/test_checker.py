@@ -15,6 +15,7 @@ from perdure.testing.checker import Expect, Report, check
 from perdure.testing.evidence import ClientLine, Entry, History
 
 MAIL, REFUND = "turn 1/tool/c1", "turn 1/tool/c2"
+YES = "turn 1/yes/c2"
 MODEL_1, MODEL_2 = "turn 1/model", "turn 2/model"
 START_MS = 1_700_000_000_000
 
@@ -72,20 +73,21 @@ def good() -> Story:
     """Return a run with a lost attempt, an approval, a claim, a takeover in mid-call, a timer and a message."""
     story = Story()
     story.event("started")
-    story.event("step_recorded", MODEL_1, requests=1)
+    story.event("step_recorded", MODEL_1, value={"outcome": "replied", "requests": 1})
     story.event("task_scheduled", MAIL, tool="mail", delivery="at_least_once", key=f"exe_1/{MAIL}")
-    story.event("task_scheduled", REFUND, tool="refund", delivery="at_most_once", key=f"exe_1/{REFUND}")
-    story.event("waitpoint_opened", REFUND, id="wp_1", kind="approval")
+    refund = {"tool": "refund", "delivery": "at_most_once", "key": f"exe_1/{REFUND}", "approval": YES}
+    story.event("task_scheduled", REFUND, **refund)
+    story.event("waitpoint_opened", YES, id="wp_1", kind="approval")
     story.event("attempt_lost", MAIL, attempt=1)
     story.event("task_completed", MAIL, attempt=2)
-    story.event("waitpoint_resolved", REFUND, id="wp_1", decision="approve")
+    story.event("waitpoint_resolved", YES, id="wp_1", decision="approve")
     story.event("task_begun", REFUND, attempt=1)
     story.event("task_completed", REFUND, attempt=1)
     story.event("taken_over", fence=3)
     story.event("timer_set", "turn 2/wait", due_ms=START_MS + 13_000)
     story.event("timer_fired", "turn 2/wait")
     story.event("message", text="hurry", dedupe="m-1")
-    story.event("step_recorded", MODEL_2, requests=2)
+    story.event("step_recorded", MODEL_2, value={"outcome": "replied", "requests": 2})
     story.event("completed")
     for step, after in ((MODEL_1, 1), (MODEL_2, 13), (MODEL_2, 14)):
         story.call("model_request", step, after)
@@ -103,7 +105,7 @@ def cancelled() -> Story:
     """Return a run that was cancelled while its mail, on the second attempt, was being sent."""
     story = Story(state="cancelled")
     story.event("started")
-    story.event("step_recorded", MODEL_1, requests=1)
+    story.event("step_recorded", MODEL_1, value={"outcome": "replied", "requests": 1})
     story.event("task_scheduled", MAIL, tool="mail", delivery="at_least_once", key=f"exe_1/{MAIL}")
     story.event("task_scheduled", REFUND, tool="refund", delivery="at_most_once", key=f"exe_1/{REFUND}")
     story.event("attempt_failed", MAIL, attempt=1)
@@ -116,6 +118,13 @@ def cancelled() -> Story:
     story.call("mail", MAIL, 6, attempt=2)
     story.asked("start", 1)
     story.asked("cancel", 6)
+    return story
+
+
+def cancelled_and_paused() -> Story:
+    """Return a cancelled run that somebody paused when it was too late for that."""
+    story = cancelled()
+    story.asked("pause", 7)
     return story
 
 
@@ -201,10 +210,26 @@ def test_an_execution_may_be_waiting_when_that_is_expected() -> None:
     assert story.check().ok
 
 
+def test_a_refused_model_request_explains_its_repetition() -> None:
+    story = good()
+    story.call("model_request", MODEL_1, 1)
+    story.call("model_reply", MODEL_1, 1, effect=False)
+    assert story.check().ok, str(story.check())
+    assert story.check().summary().model_calls_maybe_paid_twice == 1
+
+
+def test_a_recorded_refusal_needs_no_request() -> None:
+    story = good()
+    story.find("step_recorded", MODEL_1)["data"] = {"value": {"outcome": "refused", "requests": 0}}
+    del story.entries[:2]
+    assert story.check().ok, str(story.check())
+
+
 def test_a_request_after_the_end_is_moot() -> None:
     story = good()
     story.asked("pause", 17)
     assert story.check().ok
+    assert cancelled_and_paused().check().ok
     story.asked("pause", 3)
     assert "accepted pause is not in the log" in str(story.check())
 
@@ -341,7 +366,7 @@ PLANTED: list[tuple[str, Callable[[], Story], Spoil, str]] = [
     (
         "an approval answered twice",
         good,
-        lambda s: _put(s, "waitpoint_resolved", REFUND, 9, id="wp_1"),
+        lambda s: _put(s, "waitpoint_resolved", YES, 9, id="wp_1"),
         "P6/I7 exe_1: wp_1",
     ),
     (
@@ -450,7 +475,7 @@ def test_a_planted_violation_is_named(story: Callable[[], Story], spoil: Spoil, 
 
 def test_the_oracle_shares_no_code_with_what_it_judges() -> None:
     folder = Path(perdure.testing.__file__).parent
-    for name in ("world", "world_client", "evidence", "client_log", "rules", "checker"):
+    for name in ("world", "world_client", "evidence", "client_log", "cases", "rules", "checker"):
         tree = ast.parse((folder / f"{name}.py").read_text(encoding="utf-8"))
         imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
         imported |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}

@@ -198,6 +198,8 @@ def test_a_script_can_refuse(tmp_path: Path, script: str) -> None:
         with pytest.raises(WorldRefused, match="KeyError") as refused:
             world.model({})
         assert refused.value.status == 500
+        replies = [entry for entry in world.entries() if entry.name == "model_reply"]
+        assert [entry.effect for entry in replies] == [False, False]
 
 
 def test_a_world_that_cannot_start_says_why(tmp_path: Path) -> None:
