@@ -70,6 +70,20 @@ def test_time_chance_threads_and_sockets_stay_at_the_edges() -> None:
     )
 
 
+def test_every_edge_is_used() -> None:
+    def used(edge: str) -> set[str]:
+        files = [
+            m for m in source_tree.library() if m.inner == edge or (edge.endswith("/") and m.inner.startswith(edge))
+        ]
+        return {what for module in files for _, _, what in touched(module)} if files else set(EDGES[edge][0].split())
+
+    fail_on(
+        f"{edge} may touch {what}, and does not: take it out of EDGES"
+        for edge, (whats, _) in EDGES.items()
+        for what in set(whats.split()) - used(edge)
+    )
+
+
 def test_threads_have_names_and_ends() -> None:
     def loose(module: Module) -> Iterator[str]:
         for node in ast.walk(module.tree):
