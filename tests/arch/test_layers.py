@@ -26,7 +26,8 @@ LAYERS: dict[str, str] = {
     "runtime": "errors core failpoints system store agent models toolbox wire client worker server",
     "__init__": "errors core agent models runtime",
     "__main__": "cli",
-    "cli": "errors core system store agent models toolbox wire client worker server testing runtime __init__",
+    "demo": "errors core system models agent toolbox wire client worker server testing runtime __init__",
+    "cli": "errors core system store agent models toolbox wire client worker server testing runtime demo __init__",
 }
 """Every package and module of the top level, and what it may import beside itself. `a.b` allows one module of `a`."""
 

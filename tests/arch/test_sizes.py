@@ -52,7 +52,7 @@ def bare_ignores(module: Module) -> Iterator[str]:
     for number, line in enumerate(module.text.splitlines(), 1):
         match = IGNORE.search(line)
         rule = match and re.match(RULE, match["rest"])
-        reason = match and rule and re.match(r"\s+[-#]\s*\w", match["rest"][rule.end() :])
+        reason = match and rule and re.match(r"\s+[-#]\s*\S", match["rest"][rule.end() :])
         if match and not reason and not (rule and rule[0] == above):
             yield f"{module.path}:{number}: write `rule - reason` after the ignore: {line.strip()}"
         above = rule[0] if rule else ""

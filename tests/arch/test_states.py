@@ -19,12 +19,15 @@ COLUMNS = frozenset({"state", "status", "ownership"})
 
 KINDS: tuple[type[StrEnum], ...] = (states.Execution, states.Ownership, states.Task, states.Waitpoint)
 WORDS = frozenset(str(state) for kind in KINDS for state in kind)
-EVERYDAY = frozenset({"ready", "open", "done", "dead", "owned", "running", "completed", "failed", "cancelled"})
+EVERYDAY = frozenset(
+    {"ready", "open", "done", "dead", "owned", "parked", "running", "completed", "failed", "cancelled"}
+)
 """States that are also ordinary words, or words for something else (an event, an outcome): judged by what they meet."""
 
 ELSEWHERE: dict[str, str] = {
     "core/states.py": "the one place",
     "core/events.py": "kinds of events, stored under names of their own",
+    "server/app.py": "whether a server is ready, for probes",
     "testing/rules.py": "the checker shares no code with what it checks",
     "toolbox/skills.py": "the record of a skill's run, whose words the skills runner has from its catalog",
 }

@@ -25,18 +25,14 @@ INSTEAD: dict[str, str] = {
     "organization": "company",
     "reaper": "sweep",
     "janitor": "sweep",
-    "topic": "queue",
     "mutex": "lock",
     "visibility": "lease",
-    "interrupt": "waitpoint",
-    "interrupts": "waitpoints",
     "awakeable": "token",
     "suspend": "park",
     "suspended": "parked",
 }
 ELSEWHERE: dict[str, str] = {
-    "store/sqlite.py checkpoint": "SQLite's own word for moving its log into the file",
-    "store/tx.py topic": "of a hint, which no queue carries",
+    "store/ checkpoint": "SQLite's own word for moving its log into the file",
 }
 """`file word`, or `folder/ word`: where a word means something else, and what."""
 
