@@ -1,0 +1,159 @@
+"""Bring a database's tables to this release's. Forward only; each step commits together with the record of it.
+
+Files are `migrations/NNNN_name.sql`, never changed once released: their checksums are stored. In them
+`{check:column:Enum}` becomes the CHECK of a column by `core/states.py` (a state added later needs a migration that
+widens it), and `{narrow}` becomes WITHOUT ROWID on SQLite. On PostgreSQL text sorts by bytes, as it does on SQLite,
+whatever the database's locale.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Protocol
+
+from perdure.core import states
+from perdure.core.ports import Random
+from perdure.errors import InternalError, StoreFailed, UserError
+from perdure.store.protocol import Row
+from perdure.store.sql_store import statements
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+
+META_KEYS = {"owner_epoch": "0", "clock_ms": "0"}
+"""What `meta` starts with, beside `store_id`: see ownership.py and clock.py."""
+
+_FOUNDATION = """
+CREATE TABLE IF NOT EXISTS meta (key TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS migrations (
+    number INTEGER NOT NULL PRIMARY KEY,
+    name TEXT NOT NULL,
+    checksum TEXT NOT NULL,
+    perdure TEXT NOT NULL
+);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One numbered step."""
+
+    number: int
+    name: str
+    text: str
+
+    @property
+    def checksum(self) -> str:
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+class Session(Protocol):
+    """What a database offers to migrations."""
+
+    dialect: str
+    where: str
+    """The database, as an error names it; no password."""
+
+    def exclusive(self) -> AbstractContextManager[None]:
+        """Open a transaction that no other process's migration can be in at the same time."""
+        ...
+
+    def execute(self, sql: str, **params: Any) -> list[Row]:
+        """Run one statement with `:name` parameters and return its rows."""
+        ...
+
+
+@cache
+def load_migrations(folder: Path = MIGRATIONS) -> tuple[Migration, ...]:
+    """Return the steps of this release in order, numbered from 1 without gaps."""
+    found = [
+        Migration(int(path.name[:4]), path.stem, path.read_text(encoding="utf-8").replace("\r\n", "\n"))
+        for path in sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
+    ]
+    if [migration.number for migration in found] != list(range(1, len(found) + 1)):
+        raise InternalError(f"{folder.name}/ must be numbered 0001, 0002, ... without gaps", code="bad_sql")
+    return tuple(found)
+
+
+def migrate(session: Session, random: Random, steps: Sequence[Migration] | None = None) -> dict[str, str]:
+    """Apply what is missing and return the contents of `meta`.
+
+    Safe to run from several processes at once and to kill anywhere: the next run goes on where it stopped. Raises
+    UserError (`store_newer`) for a database that a later release has been at, and StoreFailed (`store_corrupt`) for one
+    whose steps were not these.
+    """
+    steps = load_migrations() if steps is None else steps
+    with session.exclusive():
+        for statement in statements(_rendered(_FOUNDATION, session.dialect)):
+            session.execute(statement)
+        _fill_meta(session, random)
+        done = _applied(session, steps)
+    for step in steps[done:]:
+        with session.exclusive():
+            if step.number > _applied(session, steps):  # else another process was faster
+                _apply(session, step)
+    with session.exclusive():
+        return {row["key"]: row["value"] for row in session.execute("SELECT key, value FROM meta")}
+
+
+def _fill_meta(session: Session, random: Random) -> None:
+    for key, value in {"store_id": f"sto_{random.token(16).hex()}", **META_KEYS}.items():
+        session.execute(
+            "INSERT INTO meta (key, value) VALUES (:key, :value) ON CONFLICT (key) DO NOTHING", key=key, value=value
+        )
+
+
+def _applied(session: Session, steps: Sequence[Migration]) -> int:
+    """Return the number of the last step that was applied, having compared all of them with ours."""
+    rows = session.execute("SELECT number, name, checksum, perdure FROM migrations ORDER BY number")
+    for step, row in zip(steps, rows, strict=False):
+        if (row["number"], row["checksum"]) != (step.number, step.checksum):
+            raise StoreFailed(
+                f"{session.where}: step {row['number']} ({row['name']}, by perdure {row['perdure']}) is not the one "
+                f"that perdure {version()} knows as {step.name}. The database or this installation was altered: "
+                "reinstall perdure, or restore the database from a backup.",
+                code="store_corrupt",
+            )
+    if len(rows) > len(steps):
+        newest = rows[-1]
+        raise UserError(
+            f"{session.where} was written by perdure {newest['perdure']} (step {newest['number']}, {newest['name']}); "
+            f"this is perdure {version()}, which knows steps up to {len(steps)}. Upgrade perdure to "
+            f"{newest['perdure']} or later; nothing was changed.",
+            code="store_newer",
+            written_by=newest["perdure"],
+        )
+    return len(rows)
+
+
+def _apply(session: Session, step: Migration) -> None:
+    for statement in statements(_rendered(step.text, session.dialect)):
+        session.execute(statement)
+    session.execute(
+        "INSERT INTO migrations (number, name, checksum, perdure) VALUES (:number, :name, :checksum, :perdure)",
+        number=step.number,
+        name=step.name,
+        checksum=step.checksum,
+        perdure=version(),
+    )
+
+
+def _rendered(text: str, dialect: str) -> str:
+    """Fill in what differs between databases and what comes from the state tables."""
+    text = re.sub(r"\{check:(\w+):(\w+)\}", lambda m: states.check_clause(m[1], getattr(states, m[2])), text)
+    text = text.replace("{narrow}", "WITHOUT ROWID" if dialect == "sqlite" else "")
+    return re.sub(r"\bTEXT\b", 'TEXT COLLATE "C"', text) if dialect == "postgres" else text
+
+
+def version() -> str:
+    """Return this release's version, as databases remember who wrote them."""
+    try:
+        return metadata.version("perdure")
+    except metadata.PackageNotFoundError:  # run from a source tree
+        return "unreleased"

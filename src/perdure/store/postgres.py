@@ -1,0 +1,120 @@
+"""The store in a PostgreSQL database: one connection that writes, a few that only read.
+
+Needs the extra `postgres`; nothing of it is imported before a database is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from perdure.core.ports import Random
+from perdure.errors import InvalidInput, StoreFailed, Unreachable
+from perdure.store.life import Life
+from perdure.store.migrate import migrate
+from perdure.store.pool import ReaderPool
+from perdure.store.protocol import Again
+from perdure.store.sql_store import Query, load_queries
+
+if TYPE_CHECKING:
+    from perdure.store.postgres_link import Address, PostgresLink, PostgresReader
+
+
+def open_postgres(dsn: str, *, random: Random, queries: Mapping[str, Query] | None = None) -> PostgresStore:
+    """Open the store in a database, brought to this release's tables if need be.
+
+    Raises InvalidInput: `missing_extra` without psycopg, `store_address` for a DSN that cannot be read,
+    `store_standby`, `store_encoding`; Unreachable (`store_unreachable`); UserError
+    (`store_newer`); StoreFailed (`store_corrupt`).
+    """
+    try:
+        from perdure.store import postgres_link  # noqa: PLC0415 - psycopg is an extra, and slow to import
+    except ImportError as error:
+        raise InvalidInput(
+            f"a PostgreSQL store needs psycopg 3, which could not be imported ({error}): "
+            "pip install 'perdure[postgres]'.",
+            code="missing_extra",
+        ) from error
+    prepared = postgres_link.prepare(queries or load_queries("postgres"))
+    address = postgres_link.Address(dsn)
+    try:
+        link = postgres_link.connect(address, prepared, writes=True)
+        try:
+            meta = migrate(postgres_link.Session(link), random)
+        except BaseException:
+            link.close()
+            raise
+    except Again as error:
+        raise Unreachable(f"{error}. Start it, or mend the address.", code="store_unreachable") from error
+    return PostgresStore(address, prepared, link, meta)
+
+
+class PostgresStore:
+    """`Store` over one database. `write` connects again by itself after a connection was lost."""
+
+    dialect = "postgres"
+
+    def __init__(
+        self, address: Address, queries: Mapping[str, Query], link: PostgresLink, meta: Mapping[str, str]
+    ) -> None:
+        self.id = meta["store_id"]
+        self._address = address
+        self._queries = queries
+        self._link: PostgresLink | None = link
+        self._last_ms = 0
+        self._life = Life(address.shown)
+        self._readers: ReaderPool[PostgresReader] = ReaderPool(self._open_reader)
+
+    @contextmanager
+    def write(self) -> Generator[PostgresLink]:
+        self._life.check()
+        link = self._connected()
+        try:
+            # The database's clock, kept from stepping back for this process when another host takes over.
+            link.now_ms = self._last_ms = max(self._last_ms, link.begin())
+            yield link
+            link.commit()
+        except BaseException as error:
+            if not link.roll_back():
+                link.close()
+                self._link = None
+            if isinstance(error, StoreFailed):
+                self._life.fail(error)
+            raise
+
+    @contextmanager
+    def read(self) -> Generator[PostgresReader]:
+        self._life.check()
+        try:
+            with self._readers.reader() as reader:
+                yield reader
+        except Again as error:
+            raise Unreachable(f"{error}; try again", code="store_unreachable") from error
+
+    def close(self) -> None:
+        if not self._life.ours:
+            return  # closing it here would end the parent's connection
+        self._life.closed = True
+        self._readers.close()
+        if self._link:
+            self._link.close()
+            self._link = None
+
+    def _connected(self) -> PostgresLink:
+        if self._link is None:
+            self._link = self._open_link()
+        return self._link
+
+    def _open_link(self) -> PostgresLink:
+        from perdure.store.postgres_link import connect  # noqa: PLC0415 - see open_postgres
+
+        try:
+            return connect(self._address, self._queries, writes=True)
+        except InvalidInput as error:  # in the middle of a failover the address may lead to a standby
+            raise Again(error.message) from error
+
+    def _open_reader(self) -> PostgresReader:
+        from perdure.store.postgres_link import PostgresReader  # noqa: PLC0415 - see open_postgres
+
+        return PostgresReader(self._address, self._queries)

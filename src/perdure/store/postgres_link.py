@@ -1,0 +1,309 @@
+"""One PostgreSQL connection: how it is opened, how named queries run on it, what its errors mean.
+
+The only module of the store that imports psycopg. Knows nothing of what a transaction means: see postgres.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+
+import psycopg
+from psycopg import errors as pg
+from psycopg.abc import Buffer
+from psycopg.adapt import Loader
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import TransactionStatus
+from psycopg.rows import DictRow, dict_row
+from psycopg.types.numeric import Int8Dumper
+
+from perdure.errors import InternalError, InvalidInput, StoreFailed, StoreFull
+from perdure.store.protocol import Again, Params, Row
+from perdure.store.sql_store import Query, bad_value, missing, parse
+
+_DEFAULTS = {"connect_timeout": "5", "application_name": "perdure", "keepalives_idle": "10", "client_encoding": "UTF8"}
+"""Unless the DSN says otherwise."""
+
+_SETTINGS = {
+    # A process that is stopped inside a transaction must not keep others from the rows it locked.
+    "idle_in_transaction_session_timeout": "30s",
+    "lock_timeout": "15s",
+}
+_WEAK_COMMITS = ("off", "local", "remote_write")
+"""Values of synchronous_commit with which an acknowledged commit can be lost."""
+
+_CLOCK = "SELECT CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT) AS now_ms"
+_MIGRATION_LOCK = int.from_bytes(b"perdure", "big")
+
+_PASSES = (
+    pg.DeadlockDetected,
+    pg.SerializationFailure,
+    pg.LockNotAvailable,
+    pg.QueryCanceled,
+    pg.ReadOnlySqlTransaction,  # the server became a standby under us
+)
+_BROKEN = (pg.IoError, pg.DataCorrupted, pg.IndexCorrupted)
+
+
+class Address:
+    """Where a database is."""
+
+    def __init__(self, dsn: str) -> None:
+        try:
+            given = conninfo_to_dict(dsn)
+        except psycopg.ProgrammingError as error:
+            raise InvalidInput(
+                f"the PostgreSQL address cannot be read: {str(error).strip()}. `postgresql://user@host/database` is "
+                "expected, or libpq's `key=value` form.",
+                code="store_address",
+            ) from None
+        self.conninfo = make_conninfo("", **{**_DEFAULTS, **given})
+        host, name = given.get("host") or "the default host", given.get("dbname") or "the default database"
+        self.shown = f"PostgreSQL {name} at {host}"
+        """For people: no password."""
+
+
+class _Number(Loader):
+    """A `numeric`, which sums of whole numbers become, as the number that SQLite gives."""
+
+    def load(self, data: Buffer) -> int | float:
+        text = bytes(data).decode()
+        return int(text) if text.lstrip("-").isdigit() else float(text)
+
+
+def prepare(queries: Mapping[str, Query]) -> Mapping[str, Query]:
+    """Return the queries in psycopg's notation."""
+    return {name: Query(name, translate(query), query.params) for name, query in queries.items()}
+
+
+def translate(query: Query) -> str:
+    """Write `:name` as `%(name)s`; a percent sign that was there before stands doubled."""
+    return query.render(lambda name: f"%({name})s", lambda text: text.replace("%", "%%"))
+
+
+class PostgresLink:
+    """An open connection. Used by one thread at a time."""
+
+    def __init__(self, address: Address, queries: Mapping[str, Query], database: psycopg.Connection[DictRow]) -> None:
+        self.address = address
+        self.now_ms = 0
+        """The store's clock in this transaction; set by whoever opens it."""
+        self._queries = queries
+        self._database = database
+
+    def rows(self, query: str, **params: Any) -> list[Row]:
+        found = self._find(query)
+        try:
+            return cast("list[Row]", self._database.execute(found.sql.encode(), params).fetchall())
+        except (psycopg.Error, ValueError, OverflowError) as error:
+            raise self._refusal(error, found, params) from error
+
+    def row(self, query: str, **params: Any) -> Row | None:
+        rows = self.rows(query, **params)
+        return rows[0] if rows else None
+
+    def run(self, query: str, **params: Any) -> int:
+        found = self._find(query)
+        try:
+            return self._database.execute(found.sql.encode(), params).rowcount
+        except (psycopg.Error, ValueError, OverflowError) as error:
+            raise self._refusal(error, found, params) from error
+
+    def many(self, query: str, params: Sequence[Params]) -> None:
+        self._run_all(query, params, returning=False)
+
+    def each(self, query: str, params: Sequence[Params]) -> list[list[Row]]:
+        return self._run_all(query, params, returning=True)
+
+    def execute(self, sql: str, params: Params | None = None) -> list[Row]:
+        """Run one statement of the store's own, with errors told like those of queries."""
+        try:
+            cursor = self._database.execute(sql.encode(), params)
+            return cast("list[Row]", cursor.fetchall()) if cursor.description else []
+        except psycopg.Error as error:
+            raise refusal(error, self.address) from error
+
+    def begin(self) -> int:
+        """Open a transaction and read the database's clock, in one round trip."""
+        try:
+            with self._database.pipeline():
+                # Whatever the administrator's default is. Named locks and guards do the rest.
+                self._database.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+                clock = self._database.execute(_CLOCK)
+            return cast("list[Row]", clock.fetchall())[0]["now_ms"]
+        except psycopg.Error as error:
+            raise refusal(error, self.address) from error
+
+    def commit(self) -> None:
+        """Commit. Raises Again if the answer was lost: then it may have happened."""
+        try:
+            done = self._database.execute("COMMIT").statusmessage
+        except psycopg.Error as error:
+            raise refusal(error, self.address) from error
+        if done != "COMMIT":
+            raise InternalError("a statement failed and its error was swallowed: nothing was committed", code="bad_sql")
+
+    def roll_back(self) -> bool:
+        """End whatever is open. False if the connection is of no more use."""
+        if self._database.closed:
+            return False
+        try:
+            if self._database.info.transaction_status != TransactionStatus.IDLE:
+                self._database.execute("ROLLBACK")
+        except psycopg.Error:
+            return False
+        return not self._database.closed
+
+    def close(self) -> None:
+        self._database.close()
+
+    def _find(self, query: str) -> Query:
+        try:
+            return self._queries[query]
+        except KeyError:
+            raise missing(self._queries, query) from None
+
+    def _run_all(self, query: str, params: Sequence[Params], *, returning: bool) -> list[list[Row]]:
+        found = self._find(query)
+        results: list[list[Row]] = []
+        if not params:
+            return results
+        try:
+            with self._database.cursor() as cursor:
+                cursor.executemany(found.sql.encode(), params, returning=returning)
+                more: bool | None = returning
+                while more:
+                    results.append(cast("list[Row]", cursor.fetchall()) if cursor.description else [])
+                    more = cursor.nextset()
+        except (psycopg.Error, ValueError, OverflowError) as error:
+            raise self._refusal(error, found, *params) from error
+        return results
+
+    def _refusal(self, error: Exception, query: Query, *params: Params) -> Exception:
+        if isinstance(error, psycopg.Error) and (error.sqlstate or isinstance(error, psycopg.OperationalError)):
+            return refusal(error, self.address, query.name)
+        # not the server's word but psycopg's: a value that it would not send
+        wrong = [bad_value(query.name, one, query.params) for one in params]
+        return next((found for found in wrong if isinstance(found, InvalidInput)), wrong[0])
+
+
+def connect(address: Address, queries: Mapping[str, Query], *, writes: bool) -> PostgresLink:
+    """Open a connection to a database that a store can be in. Raises Again if it cannot be reached."""
+    try:
+        database = psycopg.Connection[DictRow].connect(address.conninfo, autocommit=True, row_factory=dict_row)
+    except psycopg.OperationalError as error:
+        raise Again(f"{address.shown} does not answer: {' '.join(str(error).split())}") from error
+    # One type for every whole number: otherwise each size of number makes a prepared statement of its own.
+    database.adapters.register_dumper(int, Int8Dumper)
+    database.adapters.register_loader("numeric", _Number)
+    database.prepared_max = 1_000
+    link = PostgresLink(address, queries, database)
+    try:
+        _configure(link, writes=writes)
+    except BaseException:
+        link.close()
+        raise
+    return link
+
+
+def _configure(link: PostgresLink, *, writes: bool) -> None:
+    found = link.execute(
+        "SELECT pg_is_in_recovery() AS standby, current_setting('server_encoding') AS encoding, "
+        "current_setting('synchronous_commit') AS commits"
+    )[0]
+    if found["standby"]:
+        raise InvalidInput(
+            f"{link.address.shown} is a standby, which lags behind and takes no writes. Give the address of the "
+            "primary, or several hosts with target_session_attrs=primary.",
+            code="store_standby",
+        )
+    if found["encoding"] != "UTF8":
+        raise InvalidInput(
+            f"{link.address.shown} is encoded in {found['encoding']}, which cannot hold every text. Create the "
+            "database with ENCODING 'UTF8' TEMPLATE template0.",
+            code="store_encoding",
+        )
+    settings = dict(_SETTINGS)
+    if found["commits"] in _WEAK_COMMITS:
+        settings["synchronous_commit"] = "on"
+    if not writes:
+        settings["default_transaction_read_only"] = "on"
+    for name, value in settings.items():
+        link.execute("SELECT set_config(%(name)s, %(value)s, false)", {"name": name, "value": value})
+
+
+class PostgresReader:
+    """A read-only connection, lent by the pool for one view at a time."""
+
+    def __init__(self, address: Address, queries: Mapping[str, Query]) -> None:
+        self._address = address
+        self._queries = queries
+        self._link = connect(address, queries, writes=False)
+
+    def begin(self) -> None:
+        begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        try:
+            self._link.execute(begin)
+        except Again:  # it lay idle while the server was restarted
+            self._link.close()
+            self._link = connect(self._address, self._queries, writes=False)
+            self._link.execute(begin)
+
+    def rows(self, query: str, **params: Any) -> list[Row]:
+        return self._link.rows(query, **params)
+
+    def row(self, query: str, **params: Any) -> Row | None:
+        return self._link.row(query, **params)
+
+    def end(self) -> bool:
+        return self._link.roll_back()
+
+    def close(self) -> None:
+        self._link.close()
+
+
+class Session:
+    """What migrations need of the connection."""
+
+    dialect = "postgres"
+
+    def __init__(self, link: PostgresLink) -> None:
+        self._link = link
+        self.where = link.address.shown
+
+    @contextmanager
+    def exclusive(self) -> Generator[None]:
+        self._link.begin()
+        try:
+            self._link.execute("SET LOCAL lock_timeout = 0")  # another process's migration may take long
+            self._link.execute(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})")
+            yield
+            self._link.commit()
+        except BaseException:
+            self._link.roll_back()
+            raise
+
+    def execute(self, sql: str, **params: Any) -> list[Row]:
+        return self._link.execute(translate(parse("migration", sql)), params)
+
+
+def refusal(error: psycopg.Error, address: Address, query: str = "") -> Exception:
+    """Return what an error of PostgreSQL means to us."""
+    what = f"{' '.join(str(error).split())} ({error.sqlstate or type(error).__name__})"
+    if isinstance(error, pg.DiskFull):
+        return StoreFull(
+            f"{address.shown}: its disk is full. Nothing accepted was lost and reads go on; free some space, and "
+            "writes go on too.",
+        )
+    if isinstance(error, _BROKEN):
+        return StoreFailed(
+            f"{address.shown}: {what}. Its disk or its files are damaged: see the database's own log, and restart this "
+            "process once it is mended.",
+        )
+    if isinstance(error, psycopg.IntegrityError):
+        return InternalError(f"query {query}: {what}", code="constraint")
+    # Of class 57 and 08, and without a code, are shutdowns and lost connections.
+    if isinstance(error, (*_PASSES, psycopg.OperationalError)):
+        return Again(f"{address.shown}: {what}")
+    return InternalError(f"query {query}: {what}", code="bad_sql")

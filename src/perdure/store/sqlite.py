@@ -1,0 +1,217 @@
+"""The store in one SQLite file: WAL, one connection that writes and checkpoints, a few that only read.
+
+A commit is on the disk before `write` returns. Which process may write is decided elsewhere: see ownership.py.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from perdure.core.ports import Clock, Random
+from perdure.errors import InternalError, InvalidInput, PerdureError, StoreFailed
+from perdure.store import place as places
+from perdure.store.clock import StoreClock
+from perdure.store.life import Life
+from perdure.store.migrate import migrate
+from perdure.store.pool import ReaderPool
+from perdure.store.protocol import Again, Row
+from perdure.store.sql_store import Query, load_queries, parse
+from perdure.store.sqlite_link import SqliteLink, Statement, open_link
+from perdure.store.sqlite_log import WriteAheadLog
+from perdure.store.sqlite_reader import SqliteReader
+from perdure.store.tx import Tx
+
+
+def open_sqlite(
+    path: str | os.PathLike[str], *, clock: Clock, random: Random, queries: Mapping[str, Query] | None = None
+) -> SqliteStore:
+    """Open the store in a file, made and brought to this release's tables if need be.
+
+    A process that will write must own the file first: see `ownership.open_owned`. Raises InvalidInput for a place where
+    no store can be (`store_path`, `store_unwritable`, `store_network`, `store_foreign`), UserError (`store_newer`), and
+    StoreFailed (`store_corrupt`, `store_not_durable`).
+    """
+    place = places.prepare(path)
+    statements = {name: Statement(query) for name, query in (queries or load_queries("sqlite")).items()}
+    link = open_link(place, statements, writes=True)
+    try:
+        _refuse_foreign(link)
+        meta = migrate(_Session(link), random)
+        return SqliteStore(link, statements, clock, meta)
+    except BaseException:
+        link.close()
+        raise
+
+
+class SqliteStore:
+    """`Store` over one file."""
+
+    dialect = "sqlite"
+
+    def __init__(
+        self, link: SqliteLink, statements: Mapping[str, Statement], clock: Clock, meta: Mapping[str, str]
+    ) -> None:
+        self.id = meta["store_id"]
+        self.place = link.place
+        self._link = link
+        self._clock = StoreClock(clock, int(meta["clock_ms"]))
+        self._bound_ms = self._clock.bound_ms
+        """The bound that the transaction in progress will have stored."""
+        self._epoch: int | None = None
+        """Set by `take_over`; from then on each transaction checks that nobody took the store over since."""
+        self._file = _identity(link.place)
+        self._life = Life(f"store {link.place}")
+        self._readers = ReaderPool(lambda: SqliteReader(open_link(self.place, statements, writes=False), clock))
+        self._log = WriteAheadLog(link, self._readers, clock)
+
+    @contextmanager
+    def write(self) -> Generator[SqliteLink]:
+        self._life.check()
+        link = self._link
+        try:
+            self._log.tend()
+            self._begin()
+            yield link
+            self._commit()
+        except BaseException as error:
+            self._roll_back()
+            if isinstance(error, StoreFailed):
+                self._life.fail(error)
+            raise
+
+    @contextmanager
+    def read(self) -> Generator[SqliteReader]:
+        self._life.check()
+        try:
+            with self._readers.reader() as reader:
+                yield reader
+        except StoreFailed as error:
+            self._life.fail(error)
+            raise
+
+    def take_over(self, on_takeover: Callable[[Tx], None] | None = None) -> int:
+        """Begin a new ownership and return its number. The caller holds the file's lock: see ownership.py.
+
+        `on_takeover` runs in the same transaction: it ends what only the former owner could have gone on with, which
+        the lock proves gone. Every later transaction of the former owner, should it live after all, is refused with
+        StoreFailed (`store_taken`).
+        """
+        with self.write() as link:
+            epoch = 1 + int(link.execute("SELECT value FROM meta WHERE key = 'owner_epoch'")[0][0])
+            link.execute("UPDATE meta SET value = ?1 WHERE key = 'owner_epoch'", str(epoch))
+            if on_takeover:
+                tx = Tx(link)
+                on_takeover(tx)
+                tx.flush()
+        self._epoch = epoch
+        return epoch
+
+    def close(self) -> None:
+        """Store the clock, empty the log into the file and let go of it. In a forked child: nothing, it is not ours."""
+        if self._life.closed or not self._life.ours:
+            return
+        try:
+            with self.write() as link:
+                # No time beyond this one was given out, so the next owner need not start ahead of the wall clock.
+                self._store_bound(link.now_ms)
+            self._log.empty()
+        except (PerdureError, Again):
+            pass  # a full, failed or locked disk: what was acknowledged is in the log
+        finally:
+            self._life.closed = True
+            self._readers.close()
+            self._link.close()
+
+    def _begin(self) -> None:
+        link = self._link
+        link.spoiled = False
+        link.execute("BEGIN IMMEDIATE")
+        if self._epoch is not None:
+            self._check_epoch(self._epoch)
+        link.now_ms = self._clock.now()
+        if link.now_ms > self._clock.bound_ms:
+            self._check_file()
+            self._store_bound(self._clock.next_bound(link.now_ms))
+
+    def _commit(self) -> None:
+        if self._link.spoiled:
+            raise InternalError("a statement failed and its error was swallowed: nothing was committed", code="bad_sql")
+        self._link.execute("COMMIT")
+        self._clock.bound_ms = self._bound_ms
+
+    def _roll_back(self) -> None:
+        self._bound_ms = self._clock.bound_ms
+        try:
+            if self._link.database.in_transaction:
+                self._link.execute("ROLLBACK")
+        except StoreFailed as error:
+            self._life.fail(error)
+
+    def _store_bound(self, bound_ms: int) -> None:
+        self._link.execute("UPDATE meta SET value = ?1 WHERE key = 'clock_ms'", str(bound_ms))
+        self._bound_ms = bound_ms
+
+    def _check_epoch(self, ours: int) -> None:
+        found = self._link.execute("SELECT value FROM meta WHERE key = 'owner_epoch'")[0][0]
+        if found != str(ours):
+            raise StoreFailed(
+                f"store {self.place}: another process took it over (ownership {found}, ours was {ours}). Stop this "
+                "process; the other one goes on with the work.",
+                code="store_taken",
+            )
+
+    def _check_file(self) -> None:
+        """Refuse to go on in a file that is no longer at its place: what is committed there would be lost."""
+        if _identity(self.place) != self._file:
+            raise StoreFailed(
+                f"store {self.place}: the file was moved, deleted or replaced while in use. Put it back, or start "
+                "again with the one that is there now.",
+                code="store_moved",
+            )
+
+
+class _Session:
+    """What migrations need of the connection."""
+
+    dialect = "sqlite"
+
+    def __init__(self, link: SqliteLink) -> None:
+        self._link = link
+        self.where = f"store {link.place}"
+
+    @contextmanager
+    def exclusive(self) -> Generator[None]:
+        self._link.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._link.execute("COMMIT")
+        except BaseException:
+            if self._link.database.in_transaction:
+                self._link.execute("ROLLBACK")
+            raise
+
+    def execute(self, sql: str, **params: Any) -> list[Row]:
+        return self._link.fetch(Statement(parse("migration", sql)), params)
+
+
+def _refuse_foreign(link: SqliteLink) -> None:
+    """Refuse a database that some other program made, rather than add tables to it."""
+    tables = {name for (name,) in link.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if tables and "migrations" not in tables:
+        raise InvalidInput(
+            f"store {link.place}: it is a database of another program (its tables: {', '.join(sorted(tables)[:5])}). A "
+            "new file, or one that perdure made, is expected; name another path.",
+            code="store_foreign",
+        )
+
+
+def _identity(place: Path) -> tuple[int, int] | None:
+    try:
+        found = place.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

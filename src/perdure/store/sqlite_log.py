@@ -1,0 +1,87 @@
+"""Keeps SQLite's write-ahead log small: copies it into the database file, and resets it when readers are in the way.
+
+Runs on the writing connection, between transactions. Its errors are ours to see: SQLite's automatic checkpoints would
+swallow a failed fsync.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+
+from perdure.core.ports import Clock
+from perdure.errors import StoreFull
+from perdure.store.pool import ReaderPool
+from perdure.store.protocol import Again
+from perdure.store.sqlite_link import SqliteLink
+from perdure.store.sqlite_reader import SqliteReader
+
+CHECKPOINT_CHANGES = 4_000
+"""Changed rows after which the log is copied into the database file."""
+CHECKPOINT_BYTES = 8 * 1024 * 1024
+"""Growth of the log's file that asks for the same, however few rows it took."""
+LIMIT_BYTES = 64 * 1024 * 1024
+"""From here the log is reset even if old reads have to be ended for it."""
+READ_MS = 10_000
+"""A read older than this may be ended when it keeps the log from being reset."""
+WAIT_MS = 200
+"""How long a reset waits for younger reads."""
+
+log = logging.getLogger(__name__)
+
+
+class WriteAheadLog:
+    """Owner: the writer's thread."""
+
+    def __init__(self, link: SqliteLink, readers: ReaderPool[SqliteReader], clock: Clock) -> None:
+        self._link = link
+        self._readers = readers
+        self._clock = clock
+        self._path = f"{link.place}-wal"
+        self._changes = 0
+        self._bytes = 0
+
+    def tend(self) -> None:
+        """Checkpoint if enough has changed since the last time. Raises StoreFailed if the disk refuses."""
+        size = self._size()
+        if (
+            self._link.database.total_changes - self._changes < CHECKPOINT_CHANGES
+            and size - self._bytes < CHECKPOINT_BYTES
+        ):
+            return
+        self._checkpoint("PASSIVE")
+        if self._size() >= LIMIT_BYTES:
+            self._reset()
+        self._changes = self._link.database.total_changes
+        self._bytes = self._size()
+
+    def empty(self) -> None:
+        """Copy the whole log into the database file and shrink it to nothing, if no reader is in the way."""
+        self._link.set_patience(WAIT_MS)
+        self._checkpoint("TRUNCATE")
+        self._link.set_patience()
+
+    def _reset(self) -> None:
+        """Empty the log's file, and end the reads that have kept it from being emptied for too long."""
+        now_ms = self._clock.monotonic_ms()
+        for reader in list(self._readers.out):
+            if now_ms - reader.since_ms >= READ_MS:
+                log.warning(
+                    "store.read_ended", extra={"store": str(self._link.place), "age_ms": now_ms - reader.since_ms}
+                )
+                reader.expire()
+        self.empty()
+        if (size := self._size()) >= LIMIT_BYTES:
+            log.warning("store.log_large", extra={"store": str(self._link.place), "bytes": size})
+
+    def _checkpoint(self, mode: str) -> None:
+        try:
+            self._link.execute(f"PRAGMA wal_checkpoint({mode})")
+        except (StoreFull, Again):
+            pass  # everything is in the log; the next time will do
+
+    def _size(self) -> int:
+        try:
+            return os.stat(self._path).st_size
+        except FileNotFoundError:
+            return 0

@@ -1,0 +1,230 @@
+"""All writes of a process, through one thread and in natural batches: what queues during a commit is the next batch.
+
+The only place in the store with a thread. No timer: an idle writer commits at once. A job is settled, and hints are
+published, strictly after its commit.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+from perdure.errors import InternalError, PerdureError, Retryable, StoreFailed
+from perdure.store.batch import Batches, Job, Publish, Settle
+from perdure.store.operation import Operation
+from perdure.store.protocol import Store
+from perdure.store.tx import Note
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+PAUSE_SECONDS = 0.005
+"""After the first failed try of a batch; doubles from there."""
+MAX_PAUSE_SECONDS = 1.0
+
+
+class Writer(Protocol):
+    """Takes operations for one store. Safe from any thread."""
+
+    def submit(self, operation: Operation[R, Any], row: R, target: Settle, token: Any = None) -> Job:
+        """Queue a row and return at once; `target.settle` gets the job, with `token` in it, when it has ended.
+
+        Raises StoreFailed once the store has failed, Retryable (`shutting_down`) after `stop`, and whatever the
+        operation's `keys` raise: in these cases `settle` is not called.
+        """
+        ...
+
+    def call(self, operation: Operation[R, T], row: R) -> T:
+        """Wait for the row's result, or raise what the operation raised. Blocks the calling thread."""
+        ...
+
+    def stop(self) -> None:
+        """Accept no more, end what was accepted, and return then. Safe to call twice."""
+        ...
+
+
+def _no_hints(_notes: Sequence[Note]) -> None:
+    return
+
+
+def _not_told(_error: StoreFailed) -> None:
+    return
+
+
+class ThreadedWriter:
+    """`Writer` with a thread of its own, named `perdure-writer`. Does not close the store."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        publish: Publish = _no_hints,
+        on_failed: Callable[[StoreFailed], None] = _not_told,
+    ) -> None:
+        """Start the thread. It calls `publish` after each commit that gave hints, and `on_failed` once, if ever."""
+        self._batches = Batches(store, publish, on_failed)
+        self._lock = threading.Lock()
+        """Guards the step from `_stopping` to the queue: nothing is queued behind the last look."""
+        self._wake = threading.Event()
+        self._stopping = threading.Event()
+        self._idle = False
+        """Written by the writer's thread: whether it is about to wait, so that busy times need no wake-ups."""
+        self._pid = os.getpid()
+        self._thread = threading.Thread(target=self._run, name="perdure-writer")
+        self._thread.start()
+
+    @property
+    def commits(self) -> int:
+        """Batches committed so far."""
+        return self._batches.commits
+
+    @property
+    def operations(self) -> int:
+        """Rows committed so far."""
+        return self._batches.operations
+
+    def submit(self, operation: Operation[R, Any], row: R, target: Settle, token: Any = None) -> Job:
+        if self._pid != os.getpid():
+            what = "the writer belongs to the process that this one was forked from; make a runtime after the fork"
+            raise StoreFailed(what, code="store_forked")
+        job = Job(operation, row, target, token)
+        with self._lock:
+            self._refuse()
+            self._batches.queue.append(job)
+        if self._idle:
+            self._wake.set()
+        return job
+
+    def call(self, operation: Operation[R, T], row: R) -> T:
+        if threading.current_thread() is self._thread:
+            raise InternalError("the writer's own thread cannot wait for the writer")
+        done = _Blocked()
+        job = self.submit(operation, row, done)
+        done.wait()
+        return outcome(job)
+
+    def stop(self) -> None:
+        if self._pid != os.getpid():
+            return  # the thread is the parent's
+        with self._lock:
+            self._stopping.set()
+        self._wake.set()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def _refuse(self) -> None:
+        if self._batches.failed is not None:
+            raise StoreFailed(self._batches.failed.message, code=self._batches.failed.code)
+        if self._stopping.is_set():
+            raise Retryable("this process is shutting down; send it to another, or again later", code="shutting_down")
+
+    def _run(self) -> None:
+        error: PerdureError = InternalError("the writer's thread ended unexpectedly; see the log")
+        try:
+            while self._more():
+                self._batches.run(self._pause)
+            error = Retryable("this process is shutting down", code="shutting_down")
+        finally:
+            with self._lock:
+                self._stopping.set()
+            self._batches.fail_all(error)
+
+    def _more(self) -> bool:
+        """Wait until there is something to do. False when stopped and drained."""
+        while not self._batches:
+            if self._stopping.is_set():
+                with self._lock:  # whoever got in before `stop` has queued by now
+                    return bool(self._batches)
+            self._idle = True
+            # Clear, then look: a job that arrives from here on sees `_idle` and wakes us.
+            self._wake.clear()
+            if not self._batches and not self._stopping.is_set():
+                self._wake.wait()
+            self._idle = False
+        return True
+
+    def _pause(self, attempt: int) -> None:
+        self._stopping.wait(min(PAUSE_SECONDS * 2 ** (attempt - 1), MAX_PAUSE_SECONDS))
+
+
+class InlineWriter:
+    """`Writer` without a thread: batches run when asked, or when somebody waits. For simulations and tests.
+
+    Used by one thread at a time.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        publish: Publish = _no_hints,
+        on_failed: Callable[[StoreFailed], None] = _not_told,
+    ) -> None:
+        self._batches = Batches(store, publish, on_failed)
+        self._stopped = False
+
+    @property
+    def pending(self) -> bool:
+        """Whether jobs wait for `run_batch`."""
+        return bool(self._batches)
+
+    def submit(self, operation: Operation[R, Any], row: R, target: Settle, token: Any = None) -> Job:
+        if self._batches.failed is not None:
+            raise StoreFailed(self._batches.failed.message, code=self._batches.failed.code)
+        if self._stopped:
+            raise Retryable("the writer was stopped", code="shutting_down")
+        job = Job(operation, row, target, token)
+        self._batches.queue.append(job)
+        return job
+
+    def run_batch(self) -> int:
+        """Commit one batch of what is queued and return how many jobs it settled."""
+        return self._batches.run(lambda _attempt: None)
+
+    def drain(self) -> None:
+        """Run batches until nothing is queued."""
+        while self.run_batch():
+            pass
+
+    def call(self, operation: Operation[R, T], row: R) -> T:
+        done = _Ended()
+        job = self.submit(operation, row, done)
+        while not done.ended:
+            self.run_batch()
+        return outcome(job)
+
+    def stop(self) -> None:
+        self._stopped = True
+        self.drain()
+
+
+def outcome(job: Job) -> Any:
+    """Return a settled job's result, or raise its error."""
+    if job.error is not None:
+        raise job.error
+    return job.result
+
+
+class _Blocked:
+    """A thread that waits for one job. A bare lock: an Event costs five times as much."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def wait(self) -> None:
+        self._lock.acquire()
+
+    def settle(self, jobs: Sequence[Job]) -> None:
+        self._lock.release()
+
+
+class _Ended:
+    ended = False
+
+    def settle(self, jobs: Sequence[Job]) -> None:
+        self.ended = True
