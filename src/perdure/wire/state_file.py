@@ -32,6 +32,11 @@ class ServerState:
     store: str
     """The store's id: a key is of no use on another one."""
 
+    @classmethod
+    def of_this_process(cls, url: str, key: str, nonce: str, store: str) -> ServerState:
+        """Return what this process says of itself."""
+        return cls(url=url, key=key, pid=os.getpid(), nonce=nonce, store=store)
+
 
 def default_path() -> Path:
     """Return `$XDG_STATE_HOME/perdure/server.json`, by default below `~/.local/state`."""

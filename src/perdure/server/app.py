@@ -1,0 +1,192 @@
+"""The HTTP application: guard, gate, body, route, in this order and for every request.
+
+An ASGI application over a `Backend` (backend.py). It owns no socket, store or thread: `serve.py` gives it a socket.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import structlog
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+
+from perdure.core.ports import Clock
+from perdure.errors import InternalError, PerdureError, Retryable, UserError
+from perdure.server import guard, openapi
+from perdure.server.auth import Gate, KeyGate, OpenGate
+from perdure.server.backend import Backend
+from perdure.server.call import CALL, Call
+from perdure.server.guard import ClientGone, Guard, Head
+from perdure.server.options import ServeOptions
+from perdure.server.reply import error_headers, send_error, send_json
+from perdure.server.routes import control, worker
+from perdure.server.stream import Streams
+from perdure.system import SystemClock
+from perdure.wire import codec, routes, strict
+from perdure.wire.errors import dump_error, status_of
+from perdure.wire.state_file import proof
+
+log = structlog.get_logger("perdure.http")
+
+
+class App:
+    """Answers every request, also the ones that nobody should send. Make it on the loop that it runs on."""
+
+    def __init__(self, backend: Backend, options: ServeOptions | None = None, *, clock: Clock | None = None) -> None:
+        options = options or ServeOptions()
+        self._backend = backend
+        self._limits = options.limits
+        self._guard = Guard(options)
+        self._gate: Gate = KeyGate(backend) if options.auth else OpenGate()
+        self._streams = Streams(clock or SystemClock(), options.beat_seconds)
+        self._control = control_app(backend.info().version)
+
+    def drain(self) -> None:
+        """End event streams, waiting leases and liveness connections; refuse what comes after."""
+        self._streams.close()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request. Never raises: what goes wrong is answered, or logged once."""
+        if scope["type"] != "http":
+            raise RuntimeError(f"this application speaks HTTP, not {scope['type']}")
+        progress = _Progress(send)
+        try:
+            await self._answer(scope, receive, progress)
+        except PerdureError as error:
+            await send_error(send, error, close=not progress.body_read)
+        except ClientGone:
+            return
+        except Exception as error:
+            log.exception("http.failed", method=scope["method"], path=scope["path"], error=type(error).__name__)
+            if not progress.started:
+                await send_error(send, _internal(), close=True)
+
+    async def _answer(self, scope: Scope, receive: Receive, progress: _Progress) -> None:
+        head = self._guard.admit(scope["headers"])
+        path: str = scope["path"]
+        if path in routes.OPEN and scope["method"] in ("GET", "HEAD"):
+            await self._answer_open(path, head, progress)
+            return
+        principal = await self._gate.admit(head)
+        if not self._backend.accepting:
+            raise Retryable("The server is going down; it will be back, or another one is there.", code="draining")
+        most = guard.check_body(scope["method"], path, head)
+        raw = await guard.read_body(receive, most) if most else b""
+        progress.body_read = True
+        call = Call(
+            principal=principal,
+            api=self._backend.api(principal.company),
+            tasks=self._backend.tasks(principal.company),
+            head=head,
+            raw=raw,
+            body=strict.parse(raw) if raw else None,
+            streams=self._streams,
+            limits=self._limits,
+            receive=receive,
+            send=progress,
+        )
+        operation = worker.OPERATIONS.get(path)
+        if operation is None:
+            scope[CALL] = call
+            await self._control(scope, receive, progress)
+            return
+        if scope["method"] != "POST":
+            raise _wrong_method(scope["method"], path, "POST")
+        reply = await operation.run(call, codec.read(operation.takes, call.body))
+        if reply is not None:
+            await send_json(progress, reply)
+
+    async def _answer_open(self, path: str, head: Head, send: Send) -> None:
+        if path == routes.READY:
+            if not (self._backend.accepting and self._backend.ready()):
+                raise Retryable(
+                    "The server is not ready for requests: it is starting, or going down.", code="not_ready"
+                )
+            await send_json(send, {"status": "ready"})
+            return
+        challenge = head.get(routes.CHALLENGE.encode())
+        found = {"status": "ok"}
+        if challenge is not None:
+            found["proof"] = proof(self._backend.info().nonce, challenge.decode("latin-1")[:200])
+        await send_json(send, found)
+
+
+class _Progress:
+    """`send`, and how far a reply has come: what may still be said when something goes wrong."""
+
+    __slots__ = ("_send", "body_read", "started")
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.body_read = False
+        self.started = False
+
+    async def __call__(self, message: Message) -> None:
+        self.started = True
+        await self._send(message)
+
+
+def control_app(version: str) -> FastAPI:
+    """Return the routes of the control API and their description. Needs the call that `App` puts into the scope."""
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
+    app.include_router(control.router)
+    described: list[bytes] = []
+
+    async def description(request: Request) -> Response:
+        if not described:
+            described.append(codec.dump(openapi.describe(app, version)))
+        return Response(described[0], media_type="application/json")
+
+    app.add_route(routes.OPENAPI, description, methods=["GET"], include_in_schema=False)
+    app.add_exception_handler(PerdureError, _answer_error)
+    app.add_exception_handler(RequestValidationError, _answer_misfit)
+    app.add_exception_handler(HTTPException, _answer_no_route)
+    app.add_exception_handler(Exception, _answer_bug)
+    return app
+
+
+async def _answer_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, PerdureError)
+    return _error_response(error)
+
+
+async def _answer_misfit(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    found: list[dict[str, Any]] = [dict(item) for item in error.errors()]
+    return _error_response(codec.misfit([(codec.field_name(tuple(item["loc"])), item["msg"]) for item in found]))
+
+
+async def _answer_no_route(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    allowed = (error.headers or {}).get("allow") or (error.headers or {}).get("Allow")
+    if error.status_code == 405:
+        return _error_response(_wrong_method(request.method, request.url.path, allowed or "another method"))
+    return _error_response(
+        UserError(
+            f"There is no route {request.method} {request.url.path[:200]}. {routes.OPENAPI} lists them all.",
+            code="no_such_route",
+        )
+    )
+
+
+async def _answer_bug(request: Request, error: Exception) -> Response:
+    return _error_response(_internal())  # `App` logs it: the framework raises it again after this
+
+
+def _error_response(error: PerdureError) -> Response:
+    reply = Response(dump_error(error), status_of(error), media_type="application/json")
+    reply.raw_headers.extend(error_headers(error))
+    return reply
+
+
+def _wrong_method(method: str, path: str, allowed: str) -> UserError:
+    return UserError(f"{path[:200]} does not take {method}; it takes {allowed}.", code="method_not_allowed")
+
+
+def _internal() -> InternalError:
+    return InternalError("The server met an error of its own and wrote it to its log. Please report it.")

@@ -1,0 +1,45 @@
+"""One request, once the guard and the gate have let it in: what every handler is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.requests import Request
+from starlette.types import Receive, Send
+
+from perdure.engine.keys import Principal
+from perdure.server.guard import Head
+from perdure.server.options import Limits
+from perdure.server.stream import Streams
+from perdure.wire.api import Api, TaskSource
+
+CALL = "perdure.call"
+"""Where the call stands in the ASGI scope."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request with its body read and parsed."""
+
+    principal: Principal
+    api: Api
+    """The verbs of the caller's company, and of no other."""
+    tasks: TaskSource
+    head: Head
+    raw: bytes
+    body: Any
+    """The parsed JSON; None without a body."""
+    streams: Streams
+    limits: Limits
+    receive: Receive
+    send: Send
+
+    def by(self, given: str) -> str:
+        """Return who is to stand in the log: the name that the caller gave, else the key's."""
+        return given or self.principal.name
+
+
+def call_of(request: Request) -> Call:
+    """Return the call of a request: a dependency of the control routes."""
+    return request.scope[CALL]

@@ -1,0 +1,175 @@
+"""What a request must be before anybody looks at it: addressed to us, from nobody else's web page, JSON, small.
+
+Depends on no server: what servers check by default is not enough (`connection.py` adds what only a socket sees).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable
+
+from starlette.types import Receive
+
+from perdure.errors import LimitExceeded, UserError
+from perdure.server.options import ServeOptions
+from perdure.wire import routes
+
+Head = dict[bytes, bytes]
+"""The headers that decide something, each at most once."""
+
+_SINGLE = frozenset(
+    {
+        b"accept",
+        b"authorization",
+        b"content-encoding",
+        b"content-length",
+        b"content-type",
+        b"host",
+        b"last-event-id",
+        b"origin",
+        b"transfer-encoding",
+        routes.CHALLENGE.encode(),
+    }
+)
+_HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9_-][a-z0-9._-]*)(?::[0-9]{1,5})?")
+_JSON = re.compile(rb'application/json\s*(?:;\s*charset="?utf-8"?\s*)?', re.IGNORECASE)
+_WILDCARDS = frozenset({"0.0.0.0", "::", ""})
+_NO_BODY = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
+_SMALL_BODY = 64 * 1024
+_LARGE = (routes.EXECUTIONS, routes.REPORT, routes.BEAT, routes.HAND_BACK, routes.LEASE, routes.ALIVE)
+_LARGE_ENDINGS = ("/messages", "/effects/ruling")
+
+
+class ClientGone(Exception):
+    """The client hung up: there is nobody to answer."""
+
+
+class Guard:
+    """The checks that need only the headers. One per server; its memory of good hosts is bounded."""
+
+    def __init__(self, options: ServeOptions) -> None:
+        names = {"localhost", "127.0.0.1", "::1", options.host, *options.hosts}
+        self._hosts = {name.lower().strip("[]") for name in names}
+        self._any_address = options.host in _WILDCARDS
+        self._origins = {origin.lower().rstrip("/") for origin in options.origins}
+        self._seen: set[bytes] = set()
+
+    def admit(self, headers: Iterable[tuple[bytes, bytes]]) -> Head:
+        """Return the headers that matter. Raises `UserError`: `bad_request`, `host_refused`, `origin_refused`."""
+        head: Head = {}
+        for name, value in headers:
+            if name in _SINGLE:
+                if name in head:
+                    raise UserError(f"The header {name.decode()!r} is given twice; send it once.", code="bad_request")
+                head[name] = value
+        host = head.get(b"host")
+        if host is None:
+            raise UserError("The request has no Host header; HTTP/1.1 asks for one.", code="bad_request")
+        if host not in self._seen:
+            self._check_host(host)
+        if b"origin" in head:
+            self._check_origin(head[b"origin"], host)
+        return head
+
+    def _check_host(self, host: bytes) -> None:
+        match = _HOST.fullmatch(host.decode("latin-1").lower())
+        if match is None:
+            raise UserError(f"The Host header {host[:80]!r} is not a host and a port.", code="bad_request")
+        name = match["name"].strip("[]")
+        # A page can point its own name at this machine, but not an address: that needs no list.
+        if name not in self._hosts and not (self._any_address and _is_address(name)):
+            raise UserError(
+                f"This server does not go by the name {name!r}, and a web page must not reach it under a name of its "
+                f"own. Use {sorted(self._hosts)[0]}, or start the server with --allow-host {name}.",
+                code="host_refused",
+                host=name,
+            )
+        if len(self._seen) < 64:
+            self._seen.add(host)
+
+    def _check_origin(self, origin: bytes, host: bytes) -> None:
+        given = origin.decode("latin-1").lower()
+        own = host.decode("latin-1").lower()
+        if given not in (f"http://{own}", f"https://{own}") and given not in self._origins:
+            raise UserError(
+                f"The web page at {given[:80]!r} may not call this server. If it should, start the server with "
+                f"--allow-origin {given[:80]}.",
+                code="origin_refused",
+                origin=given[:200],
+            )
+
+
+def check_body(method: str, path: str, head: Head) -> int:
+    """Return how many bytes of body this request may send. Raises if its headers announce another kind of body."""
+    length = _length(head)
+    chunked = head.get(b"transfer-encoding", b"").strip().lower()
+    if chunked and (chunked != b"chunked" or b"content-length" in head):
+        raise UserError(
+            "Say how long the body is once: Content-Length, or Transfer-Encoding: chunked.", code="bad_request"
+        )
+    if not chunked and not length:
+        return 0
+    if method in _NO_BODY:
+        raise UserError(f"{method} takes no body.", code="bad_request")
+    if head.get(b"content-encoding", b"identity").strip().lower() != b"identity":
+        raise UserError("The body is compressed; send it as it is.", code="compressed_body")
+    if _JSON.fullmatch(head.get(b"content-type", b"").strip()) is None:
+        found = head.get(b"content-type", b"none").decode("latin-1")
+        raise UserError(
+            f"The body's Content-Type is {found[:80]!r}; every route here takes application/json.",
+            code="unsupported_media_type",
+        )
+    most = body_cap(path)
+    if length > most:
+        raise _too_large(most, f"{length:,} bytes")
+    return most
+
+
+def body_cap(path: str) -> int:
+    """Return the largest body of a route, in bytes."""
+    return routes.MAX_BODY_BYTES if path in _LARGE or path.endswith(_LARGE_ENDINGS) else _SMALL_BODY
+
+
+async def read_body(receive: Receive, most: int) -> bytes:
+    """Return the whole body. Raises `LimitExceeded` (`body_too_large`) as soon as it passes `most`, `ClientGone`."""
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise ClientGone
+    body: bytes = message.get("body", b"")
+    if not message.get("more_body", False) and len(body) <= most:
+        return body
+    pieces = [body]
+    size = len(body)
+    while message.get("more_body", False) and size <= most:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        pieces.append(message.get("body", b""))
+        size += len(pieces[-1])
+    if size > most:
+        raise _too_large(most, "more than that")
+    return b"".join(pieces)
+
+
+def _length(head: Head) -> int:
+    text = head.get(b"content-length", b"0").strip()
+    if not text.isdigit() or len(text) > 18:
+        raise UserError(f"Content-Length is {text[:40]!r}, which is no number of bytes.", code="bad_request")
+    return int(text)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _too_large(most: int, found: str) -> LimitExceeded:
+    return LimitExceeded(
+        f"The body takes {found}; this route reads at most {most:,} bytes. Send a large value as a file's address.",
+        code="body_too_large",
+        limit=most,
+    )

@@ -1,0 +1,85 @@
+"""The API's description: FastAPI's for the control routes, and the worker routes beside them in the same form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import TypeAdapter
+
+from perdure.server.routes import worker
+from perdure.wire import routes
+
+_REF = "#/components/schemas/{model}"
+_ERROR: dict[str, Any] = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "message", "details"],
+            "properties": {
+                "code": {"type": "string", "description": "Stable across releases."},
+                "message": {"type": "string", "description": "The thing, expected, found, and what to do next."},
+                "details": {"type": "object"},
+            },
+        }
+    },
+}
+_ERROR_REPLY: dict[str, Any] = {
+    "description": "Why not, and what to do",
+    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+}
+
+
+def describe(app: FastAPI, version: str) -> dict[str, Any]:
+    """Return the OpenAPI document of all routes. Each asks for a key, except those in `routes.OPEN`."""
+    document = get_openapi(
+        title="Perdure",
+        version=version,
+        description="A durable runtime for AI agents. A 2xx on anything that changes something means it is durable.",
+        routes=app.routes,
+    )
+    schemas: dict[str, Any] = document["components"]["schemas"]
+    schemas.pop("HTTPValidationError", None)
+    schemas.pop("ValidationError", None)
+    schemas["Error"] = _ERROR
+    document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+    document["security"] = [{"key": []}]
+    paths: dict[str, Any] = document["paths"]
+    paths.update(_worker_paths(schemas))
+    for path in sorted(routes.OPEN):
+        done = {"200": {"description": "Yes", "content": {"application/json": {"schema": {"type": "object"}}}}}
+        paths[path] = {"get": {"summary": "Is it there?", "security": [], "responses": done, "tags": ["open"]}}
+    for operations in paths.values():
+        for operation in operations.values():
+            operation["responses"].pop("422", None)
+            operation["responses"]["default"] = _ERROR_REPLY
+    return document
+
+
+def _worker_paths(schemas: dict[str, Any]) -> dict[str, Any]:
+    kinds = {kind for operation in worker.OPERATIONS.values() for kind in (operation.takes, operation.gives) if kind}
+    adapters: list[tuple[type, Any, TypeAdapter[Any]]] = [
+        (kind, "validation", TypeAdapter(kind)) for kind in sorted(kinds, key=lambda kind: kind.__name__)
+    ]
+    found, definitions = TypeAdapter.json_schemas(adapters, ref_template=_REF)
+    schemas.update(definitions.get("$defs", {}))
+    paths: dict[str, Any] = {}
+    for path, operation in worker.OPERATIONS.items():
+        done: dict[str, Any] = {"description": "A stream of empty lines", "content": {"text/plain": {}}}
+        if operation.gives is not None:
+            gives = found[operation.gives, "validation"]
+            done = {"description": "Done, and durable", "content": {"application/json": {"schema": gives}}}
+        takes = {"required": True, "content": {"application/json": {"schema": found[operation.takes, "validation"]}}}
+        paths[path] = {
+            "post": {
+                "tags": ["worker"],
+                "summary": operation.says,
+                "operationId": "worker_" + operation.run.__name__,
+                "requestBody": takes,
+                "responses": {"200": done},
+            }
+        }
+    return paths

@@ -1,0 +1,203 @@
+"""The control API: executions, approvals, effects, workers. No GET changes anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Query
+from fastapi.routing import APIRoute
+from starlette.requests import Request
+from starlette.responses import Response
+
+from perdure.core import states
+from perdure.core.views import ApprovalView, EffectView, ExecutionView, Page, ServerInfo, Started, StartRequest
+from perdure.errors import InvalidInput
+from perdure.server.call import CALL, Call, call_of
+from perdure.server.stream import EventStream
+from perdure.wire import codec, frames, routes
+from perdure.wire.bodies import (
+    ApprovalList,
+    DecisionBody,
+    EffectList,
+    EventList,
+    FindingList,
+    MessageBody,
+    ReasonBody,
+    RulingBody,
+    Sent,
+    StartBody,
+    TaskList,
+    WorkerList,
+)
+
+Caller = Annotated[Call, Depends(call_of)]
+After = Annotated[int, Query(ge=0, le=codec.MAX_INT, description="Only what has a higher seq")]
+
+
+class _ParsedRequest(Request):
+    """A request whose body was read and judged before."""
+
+    async def body(self) -> bytes:
+        return self.scope[CALL].raw
+
+    async def json(self) -> Any:
+        return self.scope[CALL].body
+
+
+class _Route(APIRoute):
+    """A route that does not read its body again."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        inner = super().get_route_handler()
+
+        async def handle(request: Request) -> Response:
+            return await inner(_ParsedRequest(request.scope, request.receive))
+
+        return handle
+
+
+router = APIRouter(route_class=_Route)
+
+
+@router.get(routes.INFO, response_model=ServerInfo, summary="Who answers here")
+async def info(call: Caller) -> Response:
+    return _reply(await call.api.info())
+
+
+@router.post(
+    routes.EXECUTIONS,
+    status_code=201,
+    response_model=Started,
+    summary="Begin an execution",
+    responses={200: {"model": Started, "description": "The idempotency key had been used: the first execution"}},
+)
+async def start(call: Caller, body: StartBody) -> Response:
+    started = await call.api.start(StartRequest(body.spec, body.input, body.idempotency_key))
+    return _reply(started, 201 if started.created else 200)
+
+
+@router.get(routes.EXECUTIONS, response_model=Page, summary="List executions, newest first")
+async def executions(
+    call: Caller,
+    state: states.Execution | None = None,
+    agent: str | None = None,
+    cursor: str | None = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+) -> Response:
+    return _reply(await call.api.executions(state=state, agent=agent, cursor=cursor, limit=limit))
+
+
+@router.get(routes.EXECUTION, response_model=ExecutionView, summary="One execution as it stands")
+async def execution(call: Caller, execution: str) -> Response:
+    return _reply(await call.api.execution(execution))
+
+
+@router.get(
+    routes.EVENTS,
+    response_model=EventList,
+    summary="The log: a page of it, or, with Accept: text/event-stream, a stream that follows it",
+    responses={200: {"content": {frames.MEDIA_TYPE: {}}}},
+)
+async def events(
+    call: Caller, execution: str, after: After = 0, limit: Annotated[int, Query(ge=1, le=1000)] = 200
+) -> Response:
+    if frames.MEDIA_TYPE.encode() not in call.head.get(b"accept", b""):
+        return _reply(EventList(tuple(await call.api.events(execution, after=after, limit=limit))))
+    # What a browser saw last counts: on its own reconnects it repeats the address it was given first.
+    after = _last_seen(call, after)
+    await call.api.events(execution, after=after, limit=1)  # raises NotFound while there is a status to say it with
+    return EventStream(
+        call.streams, call.api.follow(execution, after=after), call.principal.company, call.limits.streams
+    )
+
+
+@router.post(routes.MESSAGES, status_code=201, response_model=Sent, summary="Send a message into an execution")
+async def send(call: Caller, execution: str, body: MessageBody) -> Response:
+    seq = await call.api.send(execution, body.text, by=call.by(body.by), dedupe=body.dedupe)
+    return _reply(Sent(seq), 201)
+
+
+@router.post(routes.PAUSE, status_code=204, summary="Pause an execution")
+async def pause(call: Caller, execution: str, body: ReasonBody | None = None) -> Response:
+    asked = body or ReasonBody()
+    await call.api.pause(execution, by=call.by(asked.by), reason=asked.reason)
+    return Response(status_code=204)
+
+
+@router.post(routes.RESUME, status_code=204, summary="Resume a paused or stuck execution")
+async def resume(call: Caller, execution: str, body: ReasonBody | None = None) -> Response:
+    await call.api.resume(execution, by=call.by((body or ReasonBody()).by))
+    return Response(status_code=204)
+
+
+@router.post(routes.STOP, status_code=204, summary="End an execution after the turn in progress")
+async def stop(call: Caller, execution: str, body: ReasonBody | None = None) -> Response:
+    await call.api.stop(execution, by=call.by((body or ReasonBody()).by))
+    return Response(status_code=204)
+
+
+@router.post(routes.CANCEL, status_code=202, response_class=Response, summary="Cancel an execution")
+async def cancel(call: Caller, execution: str, body: ReasonBody | None = None) -> Response:
+    asked = body or ReasonBody()
+    await call.api.cancel(execution, by=call.by(asked.by), reason=asked.reason)
+    return Response(status_code=202)
+
+
+@router.get(routes.TASKS, response_model=TaskList, summary="The tool calls of an execution")
+async def tasks(call: Caller, execution: str) -> Response:
+    return _reply(TaskList(tuple(await call.api.tasks(execution))))
+
+
+@router.get(routes.DOCTOR, response_model=FindingList, summary="Why an execution does not move")
+async def doctor(call: Caller, execution: str) -> Response:
+    return _reply(FindingList(tuple(await call.api.diagnose(execution))))
+
+
+@router.get(routes.APPROVALS, response_model=ApprovalList, summary="Calls that wait for a person's yes")
+async def approvals(
+    call: Caller, execution: str | None = None, state: states.Waitpoint | Literal["any"] = states.Waitpoint.OPEN
+) -> Response:
+    return _reply(ApprovalList(tuple(await call.api.approvals(execution=execution, state=_one(state)))))
+
+
+@router.post(routes.DECISION, response_model=ApprovalView, summary="Approve or reject, once")
+async def decide(call: Caller, approval: str, body: DecisionBody) -> Response:
+    return _reply(await call.api.decide(approval, body.decision, by=call.by(body.by), reason=body.reason))
+
+
+@router.get(routes.EFFECTS, response_model=EffectList, summary="The ledger: what was done to the world")
+async def effects(
+    call: Caller, execution: str | None = None, state: states.Task | Literal["any"] = routes.ANY
+) -> Response:
+    return _reply(EffectList(tuple(await call.api.effects(execution=execution, state=_one(state)))))
+
+
+@router.post(routes.RULING, response_model=EffectView, summary="Say what an uncertain effect was")
+async def rule(call: Caller, execution: str, body: RulingBody) -> Response:
+    by = call.by(body.by)
+    return _reply(
+        await call.api.rule(execution, body.address, body.ruling, by=by, reason=body.reason, value=body.value)
+    )
+
+
+@router.get(routes.WORKERS, response_model=WorkerList, summary="The workers connected to this server")
+async def workers(call: Caller) -> Response:
+    return _reply(WorkerList(tuple(await call.api.workers())))
+
+
+def _reply(value: Any, status: int = 200) -> Response:
+    return Response(codec.dump(value), status, media_type="application/json")
+
+
+def _one(state: str) -> str | None:
+    return None if state == routes.ANY else state
+
+
+def _last_seen(call: Call, after: int) -> int:
+    text = call.head.get(b"last-event-id")
+    if text is None:
+        return after
+    if not text.isdigit() or len(text) > 18:
+        raise InvalidInput(f"Last-Event-ID is {text[:40]!r}; expected the seq of an event.", fields=["Last-Event-ID"])
+    return int(text)

@@ -1,0 +1,198 @@
+"""Serve a backend on a socket until a signal, then leave in order. When `serve` returns, everything of it has ended.
+
+Leaving: take no more, tell the backend, end the streams, let requests finish for `drain_seconds`, close what is left.
+A second signal closes at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+import threading
+from collections.abc import Callable, Coroutine, Generator
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+import structlog
+import uvicorn
+
+from perdure.core.ports import Clock, Random
+from perdure.server.app import App
+from perdure.server.auth import AdminKey, admin_key
+from perdure.server.backend import Backend
+from perdure.server.connection import WatchedProtocol, protocol_for
+from perdure.server.listen import bind, room_for, url_of
+from perdure.server.options import ServeOptions
+from perdure.system import SystemClock, SystemRandom
+from perdure.wire import state_file
+from perdure.wire.state_file import ServerState
+
+log = structlog.get_logger("perdure.serve")
+
+T = TypeVar("T")
+
+_TICKS_PER_LOOK = 10
+"""The server ticks ten times a second; connections are looked at once."""
+_NO_KEY = AdminKey("", is_new=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """What is true once the server answers."""
+
+    url: str
+    key: str
+    """The admin key; empty without `auth`."""
+    key_is_new: bool
+    """Show it: this is the only time."""
+
+
+async def serve(
+    backend: Backend,
+    options: ServeOptions,
+    *,
+    on_ready: Callable[[Ready], None],
+    stop: asyncio.Event | None = None,
+    clock: Clock | None = None,
+    random: Random | None = None,
+) -> None:
+    """Serve until SIGTERM, SIGINT or `stop`. The backend is open, and its owner closes it afterwards.
+
+    Raises `UserError` (`port_in_use`, `unsafe_bind`, `cannot_bind`, `state_file_refused`) before anything is served,
+    and the backend's `StoreFailed`, after leaving in order, if its store failed. Signals reach it only on the main
+    thread.
+    """
+    with contextlib.closing(bind(options)) as listener:
+        url = url_of(listener)
+        key = await _key(backend, options, random or SystemRandom())
+        server = _Server(backend, options, App(backend, options, clock=clock or SystemClock()))
+
+        def started() -> None:
+            _write_state(backend, options, url, key)
+            if not options.auth:
+                log.warning("server.open_to_everybody", url=url, do="start it without --insecure-no-auth")
+            on_ready(Ready(url, key.key, key.is_new))
+
+        try:
+            with _signals_call(server.leave):
+                await server.run_until(stop, listener, started)
+        finally:
+            if options.state_file is not None:
+                state_file.withdraw(options.state_file, backend.info().nonce)
+    if backend.failure is not None:
+        raise backend.failure
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """Run a server's main coroutine, on the fastest loop that is installed."""
+    try:
+        import uvloop  # noqa: PLC0415 - not there on Windows
+    except ImportError:
+        factory = None
+    else:
+        factory = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(main)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's accept loop, with connections that are watched and an end that has a bound."""
+
+    def __init__(self, backend: Backend, options: ServeOptions, app: App) -> None:
+        super().__init__(_config(app, options))
+        self._backend = backend
+        self._app = app
+        self._stop: asyncio.Event | None = None
+
+    async def run_until(self, stop: asyncio.Event | None, listener: socket.socket, started: Callable[[], None]) -> None:
+        """Serve until `stop`, `leave` or the backend's failure."""
+        self._stop = stop
+        self.config.load()
+        self.lifespan = self.config.lifespan_class(self.config)
+        await self.startup([listener])
+        try:
+            started()
+            await self.main_loop()
+        finally:
+            await self.shutdown([listener])
+
+    def leave(self) -> None:
+        """Begin to leave; the second time, close everything at once."""
+        if self.should_exit:
+            self.force_exit = True
+            self._abort()
+        self.should_exit = True
+
+    async def on_tick(self, counter: int) -> bool:
+        """Look at the connections, and say whether to leave."""
+        leave = await super().on_tick(counter)
+        if counter % _TICKS_PER_LOOK == 0:
+            now = asyncio.get_running_loop().time()
+            for connection in list(self.server_state.connections):
+                cast("WatchedProtocol", connection).look(now)
+        return leave or self._backend.failure is not None or (self._stop is not None and self._stop.is_set())
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Leave. Bounded by `drain_seconds`, whatever clients do."""
+        self.should_exit = True  # a signal from here on is the second one
+        self._backend.drain()
+        self._app.drain()
+        await super().shutdown(sockets)
+        self._abort()
+        if self.server_state.tasks:
+            await asyncio.wait(self.server_state.tasks, timeout=1.0)
+
+    def _abort(self) -> None:
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+
+
+def _config(app: App, options: ServeOptions) -> uvicorn.Config:
+    config = uvicorn.Config(
+        cast("Any", app),
+        http=protocol_for(room_for(options.limits)),
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        log_level="critical",  # what goes wrong is logged by `App`, once
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        headers=[("x-content-type-options", "nosniff")],
+        timeout_keep_alive=int(options.limits.idle_seconds),
+    )
+    config.timeout_graceful_shutdown = cast("int", options.drain_seconds)  # it may be a fraction
+    return config
+
+
+async def _key(backend: Backend, options: ServeOptions, random: Random) -> AdminKey:
+    if not options.auth:
+        return _NO_KEY
+    previous = None if options.state_file is None else state_file.read(options.state_file)
+    return await admin_key(backend, random, previous)
+
+
+def _write_state(backend: Backend, options: ServeOptions, url: str, key: AdminKey) -> None:
+    if options.state_file is not None:
+        info = backend.info()
+        state_file.write(options.state_file, ServerState.of_this_process(url, key.key, info.nonce, info.store))
+
+
+@contextlib.contextmanager
+def _signals_call(leave: Callable[[], None]) -> Generator[None]:
+    """Signal handlers only call the loop, on the loop; what was installed before is not brought back."""
+    taken: list[signal.Signals] = []
+    loop = asyncio.get_running_loop()
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with contextlib.suppress(NotImplementedError):  # Windows: Ctrl+C ends the loop as usual
+                loop.add_signal_handler(number, leave)
+                taken.append(number)
+    try:
+        yield
+    finally:
+        for number in taken:
+            loop.remove_signal_handler(number)
