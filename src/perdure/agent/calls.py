@@ -1,4 +1,4 @@
-"""Read what a model wrote as a tool call: a known tool and arguments of its schema, or words that tell it what is wrong."""
+"""Read what a model wrote as a tool call: a known tool and arguments that fit, or words that say what is wrong."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def read_call(spec: AgentSpec, turn: int, call: ToolCall) -> Call | CallProblem:
     if tool is None:
         return CallProblem(_unknown(spec, call.name))
     try:
-        args = codec.decode(call.arguments or "{}")
+        args: Json = codec.decode(call.arguments or "{}")
     except ValueError:
         return CallProblem(f"The arguments of {call.name} are not JSON: {call.arguments[:200]!r}. Call it again.")
     if not isinstance(args, dict):
@@ -52,7 +52,8 @@ def problem_of(schema: dict[str, Json], value: Json) -> str | None:
     """Say where a value departs from a JSON schema; None if it does not."""
     from jsonschema import Draft202012Validator  # not before it is needed: it doubles the import time of this module
 
-    error: Any = next(iter(Draft202012Validator(schema).iter_errors(value)), None)
+    validator: Any = Draft202012Validator(schema)
+    error: Any = next(iter(validator.iter_errors(value)), None)
     if error is None:
         return None
     where = error.json_path.removeprefix("$").lstrip(".")

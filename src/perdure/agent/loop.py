@@ -146,8 +146,8 @@ def _told(ended: Event, talk: Conversation, call: ToolCall) -> tuple[str, bool]:
         case Kind.TASK_UNCERTAIN:
             talk.uncertain[ended.address] = call
             return (
-                f"OUTCOME UNKNOWN: {call.name} had begun when contact was lost ({ended.data['why']}). It may or may not "
-                "have happened. Do not repeat it. Somebody is looking into it, and you will be told.",
+                f"OUTCOME UNKNOWN: {call.name} had begun when contact was lost ({ended.data['why']}). It may or may "
+                "not have happened. Do not repeat it. Somebody is looking into it, and you will be told.",
                 True,
             )
         case _:
@@ -192,4 +192,3 @@ def _final(spec: AgentSpec, talk: Conversation, reply: ModelReply) -> dict[str, 
 
 def _output(result: Json, finish_reason: str) -> dict[str, Json]:
     return {"result": result, "finish_reason": finish_reason}
-

@@ -1,1 +1,1 @@
-"""The use cases: one file, one operation, one transaction. Synchronous; knows rows and rules, no network and no clock."""
+"""The use cases: one file, one operation, one transaction. Sync; knows rows and rules, no network, no clock."""

@@ -1,4 +1,4 @@
-"""Give ready executions to a server. One row of `ready` is deleted, the fence rises, a lease begins: one transaction."""
+"""Give ready executions to a server: the `ready` row goes, the fence rises, a lease begins, in one transaction."""
 
 from __future__ import annotations
 

@@ -29,9 +29,7 @@ def _keys(row: Report) -> tuple[str, ...]:
 def complete(tx: Tx, rows: Sequence[Report]) -> Steps[Answer]:
     """Record results, retries, deaths and unknown outcomes, and wake the executions concerned."""
     yield [Ref(shard_of(row.execution), row.execution) for row in rows]
-    params = [
-        {"shard": shard_of(row.execution), "execution": row.execution, "address": row.address} for row in rows
-    ]
+    params = [{"shard": shard_of(row.execution), "execution": row.execution, "address": row.address} for row in rows]
     found = tx.each("task", params)
     answers: list[Answer] = []
     for row, tasks in zip(rows, found, strict=True):
@@ -66,9 +64,7 @@ def _repeated(task: Row, same: set[states.Task]) -> Answer:
     return Answer.ALREADY_ACCEPTED if task["state"] in same else Answer.CONFLICT
 
 
-def fail_attempt(
-    tx: Tx, execution: ExecutionRow, task: Row, failure: Failure, *, cancelled: bool = False
-) -> None:
+def fail_attempt(tx: Tx, execution: ExecutionRow, task: Row, failure: Failure, *, cancelled: bool = False) -> None:
     """End an attempt that brought no result: try again, give up, or admit that nobody knows."""
     verdict = after_failure(
         state=task["state"],

@@ -97,6 +97,4 @@ def _hand_back(tx: Tx, held: Held) -> Answer:
 def shrink(tx: Tx, rows: Sequence[Shrink]) -> Steps[int]:
     """Cut a worker's leases short; its next heartbeat restores them. Returns how many were cut."""
     yield ()
-    return [
-        tx.run("shrink_leases", worker=row.worker, until_ms=tx.now_ms + row.left_ms) for row in rows
-    ]
+    return [tx.run("shrink_leases", worker=row.worker, until_ms=tx.now_ms + row.left_ms) for row in rows]

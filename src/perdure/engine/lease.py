@@ -64,9 +64,7 @@ def _pick(tx: Tx, row: Lease, taken: set[tuple[str, str]]) -> list[Row]:
 
 def _reserve(tx: Tx, request: LeaseRequest, tasks: list[Row]) -> list[LeasedTask]:
     updated = tx.each("lease_task", [_reservation(tx, request, task) for task in tasks])
-    return [
-        _leased(task, rows[0], request.lease_ms) for task, rows in zip(tasks, updated, strict=True) if rows
-    ]
+    return [_leased(task, rows[0], request.lease_ms) for task, rows in zip(tasks, updated, strict=True) if rows]
 
 
 def _reservation(tx: Tx, request: LeaseRequest, task: Row) -> dict[str, Any]:

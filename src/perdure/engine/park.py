@@ -63,7 +63,7 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class StillHeld:
-    """A cancelled execution cannot end yet: workers hold tasks of it. Park; their reports wake it."""
+    """It cannot end yet: cancelled while workers hold tasks of it, or paused. Park; reports, or a resume, wake it."""
 
 
 _TERMINAL_KIND = {"complete": Kind.COMPLETED, "fail": Kind.FAILED, "end": Kind.CANCELLED}
@@ -106,17 +106,21 @@ def finish(tx: Tx, rows: Sequence[Finish]) -> Steps[Released | StillHeld | News 
 
 def _end(tx: Tx, execution: ExecutionRow, row: Finish) -> Released | StillHeld:
     scope = {"shard": execution.shard, "execution": execution.id}
-    if row.event == "end" and tx.row("held_task", **scope) is not None:
+    cancelled = execution.state == states.Execution.CANCELLING
+    event = "end" if cancelled else row.event  # however its code ended: the cancel came first
+    if not execution.may(event):  # paused: it ends when it is resumed
         return StillHeld()
-    if row.event != "complete":
+    if cancelled and tx.row("held_task", **scope) is not None:
+        return StillHeld()
+    if event != "complete":
         tx.run("kill_ready_tasks", **scope, now_ms=tx.now_ms)
         tx.run("cancel_waitpoints", **scope)
         tx.run("delete_timers", **scope)
-    execution.move(row.event)
+    execution.move(event)
     execution.reason = None
     execution.active_ms += row.active_ms
     execution.finished_ms = tx.now_ms
-    tx.append(execution, _TERMINAL_KIND[row.event], data=row.data)
+    tx.append(execution, _TERMINAL_KIND[event], data="{}" if cancelled else row.data)
     let_go(tx, execution)
     return Released()
 

@@ -1,4 +1,4 @@
-"""Append what an execution's code asked for and what its own steps gave. Fenced; the answer brings foreign news along."""
+"""Append what an execution's code asked for and what its own steps gave. Fenced; the answer brings others' news."""
 
 from __future__ import annotations
 
@@ -98,9 +98,7 @@ def _append(tx: Tx, row: ExecutionRow, item: Item, tasks: list[dict[str, Any]]) 
 
 def consume_approval(tx: Tx, row: ExecutionRow, address: str) -> bool:
     """Use an approval up. It authorises one effect, once: False if it was not given, or was used before."""
-    return bool(
-        tx.run("consume_approval", shard=row.shard, execution=row.id, address=address, now_ms=tx.now_ms)
-    )
+    return bool(tx.run("consume_approval", shard=row.shard, execution=row.id, address=address, now_ms=tx.now_ms))
 
 
 def _task_facts(row: ExecutionRow, item: ScheduleTask) -> dict[str, Any]:

@@ -36,13 +36,13 @@ def _keys(row: Rule) -> tuple[str, ...]:
 
 
 @operation(keys=_keys)
-def rule(tx: Tx, rows: Sequence[Rule]) -> Steps[None | Conflict | NotFound]:
+def rule(tx: Tx, rows: Sequence[Rule]) -> Steps[Conflict | NotFound | None]:
     """Apply the ruling. `run` raises the fence and opens a second claim in the ruler's name."""
     yield [Ref(shard_of(row.execution), row.execution) for row in rows]
     return [_rule(tx, row, tx.execution(row.execution)) for row in rows]
 
 
-def _rule(tx: Tx, row: Rule, execution: ExecutionRow | None) -> None | Conflict | NotFound:
+def _rule(tx: Tx, row: Rule, execution: ExecutionRow | None) -> Conflict | NotFound | None:
     if execution is None or execution.company != row.company:
         return NotFound(f"there is no execution {row.execution}. `perdure effects list` shows uncertain effects.")
     task = tx.row("task", shard=execution.shard, execution=execution.id, address=row.address)

@@ -1,4 +1,4 @@
-"""Requests to an execution from outside: a message, stop, pause, resume, cancel. Each is an event with its place in the log."""
+"""Requests to an execution: a message, stop, pause, resume, cancel. Each is an event with its place in the log."""
 
 from __future__ import annotations
 

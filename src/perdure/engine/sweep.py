@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from perdure.core import states
 from perdure.core.delivery import Delivery
 from perdure.core.events import Kind
+from perdure.core.ids import shard_of
 from perdure.core.work import Failure
 from perdure.engine.complete import fail_attempt, set_task, tell, whose
 from perdure.engine.wake import let_go, put_ready, wake
@@ -46,6 +47,32 @@ def renew(tx: Tx, rows: Sequence[Renew]) -> Steps[dict[str, int]]:
     return results
 
 
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Executions that a holder owns in the store and does not want: it is leaving, or the claim's answer was lost."""
+
+    holder: str
+    executions: tuple[str, ...] = ()
+    """All of the holder's if empty."""
+
+
+@operation()
+def drop(tx: Tx, rows: Sequence[Drop]) -> Steps[int]:
+    """Put a holder's executions back on the ready list at once, as abandoned."""
+    found = [
+        one
+        for row in rows
+        for one in tx.rows("owned_by", holder=row.holder)
+        if not row.executions or one["execution"] in row.executions
+    ]
+    yield [Ref(shard_of(one["execution"]), one["execution"]) for one in found]
+    for one in found:
+        execution = tx.execution(one["execution"])
+        if execution is not None and execution.fence == one["fence"]:
+            abandon(tx, execution)
+    return [len(found)] + [0] * (len(rows) - 1)
+
+
 @operation()
 def expire_owned(tx: Tx, rows: Sequence[Sweep]) -> Steps[int]:
     """Put executions whose holder fell silent back on the ready list. The fence rises only at the next claim."""
@@ -66,6 +93,9 @@ def abandon(tx: Tx, execution: ExecutionRow) -> None:
     if execution.may("claim"):
         execution.ownership = states.Ownership.READY
         put_ready(tx, execution, abandoned=True)
+    else:  # paused meanwhile: shut the holder out now, for a resume would not know that it never let go
+        execution.fence += 1
+        tx.append(execution, Kind.TAKEN_OVER, data={"fence": execution.fence})
 
 
 @operation()

@@ -134,7 +134,9 @@ class Context:
                     task.cancel()
             raise
         finally:
-            await asyncio.gather(*tasks, return_exceptions=True)  # ended, or being cancelled: waits for nothing else
+            unwinding = [task for task in tasks if not task.done()]
+            if unwinding:  # being cancelled: they wait for nothing else
+                await asyncio.gather(*unwinding, return_exceptions=True)
         for child in children:
             if child.error is not None:
                 raise child.error

@@ -52,7 +52,9 @@ class Run:
         self._clock = clock
         self._meter = Meter()
         self._context = Context(execution, self, self._meter, new_id)
-        self._main = Tracked(function(self._context), self._meter)
+        self._stir = asyncio.Event()
+        """Set by whatever may give `drive` something to do while it waits."""
+        self._main = Tracked(function(self._context), self._meter, self._stir.set)
         self._task: asyncio.Task[Any] | None = None
         self._pending: dict[str, Pending] = {}
         self._bodies: dict[str, asyncio.Task[None]] = {}
@@ -60,7 +62,6 @@ class Run:
         self._failure: BaseException | None = None
         self._finishing: tuple[str, Wait] | None = None
         self._ended = False
-        self._stir = asyncio.Event()
         self._gap = False
         self._pausing = False
         self._since_ms = 0
@@ -85,12 +86,19 @@ class Run:
             return await self._halt(journal, _Halt("stick", Reason.MISMATCH, str(mismatch)))
         except _Halt as halt:
             return await self._halt(journal, halt)
+        except Failed as failed:
+            return await self._fail(journal, failed)
         except UserError as error:  # the log refused what was to be written, and would again
             return await self._halt(journal, _Halt("stick", Reason.POISON, error.message))
 
     def hint(self, events: Iterable[Event]) -> None:
         """Hear that something was appended. Safe at any time; a gap is read before anything later is handed over."""
         self._take(events)
+        self._stir.set()
+
+    def interrupt(self, reason: LeaseLost | Failed) -> None:
+        """Make `drive` end soon: the lease is gone, or a limit that is not the code's own was passed."""
+        self._failure = reason
         self._stir.set()
 
     async def close(self) -> None:
@@ -109,10 +117,12 @@ class Run:
     ) -> Pending:
         pending = Pending(self.replay.ask(kind, address, digest), Wait(), item, body)
         self._pending[address] = pending
+        self._stir.set()
         return pending
 
     def finish(self, output: str) -> Wait:
         self._finishing = (output, Wait())
+        self._stir.set()
         return self._finishing[1]
 
     # -- one move ------------------------------------------------------------------------------------------------------
@@ -255,6 +265,19 @@ class Run:
                 raise error
             case _:
                 raise _Halt("stick", Reason.POISON, f"the agent's loop broke: {_text(error)}")
+
+    async def _fail(self, journal: Journal, failed: Failed) -> Outcome:
+        """End it as failed whatever its code is doing."""
+        await self.close()
+        data = codec.encode({"error": failed.message, "code": failed.code})
+        try:
+            while True:
+                answer = await journal.finish(self.replay.last_seq, self._active_ms(), "fail", data)
+                if not isinstance(answer, list):
+                    return "ended"
+                self._take(answer)
+        except LeaseLost:
+            return "lost"
 
     async def _halt(self, journal: Journal, halt: _Halt) -> Outcome:
         await self.close()

@@ -61,9 +61,7 @@ class Meter:
 class Tracked(Coroutine[Any, Any, Any]):
     """A coroutine whose sleeping and waking is counted. Give it to `asyncio.create_task`."""
 
-    def __init__(
-        self, inner: Coroutine[Any, Any, Any], meter: Meter, on_end: Callable[[], None] | None = None
-    ) -> None:
+    def __init__(self, inner: Coroutine[Any, Any, Any], meter: Meter, on_end: Callable[[], None] | None = None) -> None:
         self._inner = inner
         self._meter = meter
         self._on_end = on_end

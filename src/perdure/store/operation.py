@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from perdure.store.protocol import Ref
 from perdure.store.tx import Tx
@@ -38,7 +38,7 @@ def _no_keys(_row: object) -> tuple[str, ...]:
 
 
 def operation(
-    keys: Callable[[R], Iterable[str]] = _no_keys,
+    keys: Callable[[Any], Iterable[str]] = _no_keys,
 ) -> Callable[[Callable[[Tx, Sequence[R]], Steps[T]]], Operation[R, T]]:
     """Make an `Operation` of a generator function, named after it."""
 

@@ -89,3 +89,10 @@ INSERT INTO inbox_keys (shard, execution, dedupe, seq) VALUES (:shard, :executio
 -- name: inbox_key
 -- The message that first used a dedupe key.
 SELECT seq FROM inbox_keys WHERE shard = :shard AND execution = :execution AND dedupe = :dedupe;
+
+-- name: deadlines
+-- When the next timer, task lease and ownership lease end: whether a sweep has anything to do.
+SELECT
+    (SELECT MIN(due_ms) FROM timers) AS timer_ms,
+    (SELECT MIN(lease_until_ms) FROM tasks WHERE state IN ('leased', 'begun')) AS task_ms,
+    (SELECT MIN(lease_until_ms) FROM owned) AS owned_ms;

@@ -1,0 +1,172 @@
+"""Read executions for people and programs: what stands in the rows, put together, changed by nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perdure.core import codec, states
+from perdure.core.events import Event, Kind
+from perdure.core.ids import shard_of
+from perdure.core.views import (
+    ApprovalView,
+    ExecutionSummary,
+    ExecutionView,
+    Page,
+    UsageView,
+    WaitView,
+)
+from perdure.core.work import Failure
+from perdure.errors import NotFound
+from perdure.store.protocol import Reads, Row
+
+AFTER_ALL_IDS = "~"
+"""Sorts after every id."""
+
+
+def execution_row_of(reads: Reads, company: str, execution: str) -> Row:
+    """Return the row of a company's execution with its definition. Raises `NotFound`, the same for a foreign one."""
+    row = reads.row("execution_view", shard=shard_of(execution), id=execution, company=company)
+    if row is None:
+        raise NotFound(
+            f"there is no execution {execution}. `perdure executions list` shows yours; is this the right server?",
+            execution=execution,
+        )
+    return row
+
+
+def execution_view(reads: Reads, company: str, execution: str) -> ExecutionView:
+    """Return an execution as it stands. Raises `NotFound`."""
+    row = execution_row_of(reads, company, execution)
+    events = events_between(reads, execution, 0, row["next_seq"])
+    last = events[-1]
+    spec = codec.decode(row["spec"])
+    approvals = approvals_of(reads, company, execution=execution, state=states.Waitpoint.OPEN)
+    return ExecutionView(
+        id=execution,
+        agent=row["agent"],
+        model=str(spec["model"]),
+        state=row["state"],
+        reason=row["reason"],
+        message=_message(row["state"], events),
+        input=events[0].data["input"],
+        output=last.data["output"] if last.kind is Kind.COMPLETED else None,
+        failure=Failure(last.data["code"], last.data["error"]) if last.kind is Kind.FAILED else None,
+        waits=tuple(waits_of(reads, row, approvals)),
+        approvals=tuple(approvals),
+        usage=usage_of(events),
+        last_seq=row["next_seq"] - 1,
+        active_ms=row["active_ms"],
+        created_ms=row["created_ms"],
+        updated_ms=row["updated_ms"],
+        finished_ms=row["finished_ms"],
+    )
+
+
+def execution_page(
+    reads: Reads, company: str, *, state: str | None, agent: str | None, cursor: str | None, limit: int
+) -> Page:
+    """Return a page of a company's executions, newest first."""
+    rows = reads.rows(
+        "list_executions",
+        company=company,
+        before=cursor or AFTER_ALL_IDS,
+        state=state or "",
+        agent=agent or "",
+        limit=limit + 1,
+    )
+    items = tuple(ExecutionSummary(**dict(row)) for row in rows[:limit])
+    return Page(items, items[-1].id if len(rows) > limit else None)
+
+
+def events_between(reads: Reads, execution: str, after: int, limit: int) -> list[Event]:
+    """Return up to `limit` events above `after`."""
+    rows = reads.rows("events_after", shard=shard_of(execution), execution=execution, after=after, limit=limit)
+    return [
+        Event(row["seq"], Kind(row["kind"]), row["address"], row["digest"], codec.decode(row["data"]), row["at_ms"])
+        for row in rows
+    ]
+
+
+def approvals_of(
+    reads: Reads, company: str, *, execution: str | None = None, state: str | None = None, approval: str | None = None
+) -> list[ApprovalView]:
+    """Return a company's approvals, oldest first."""
+    rows = reads.rows(
+        "list_waitpoints", company=company, execution=execution or "", state=state or "", id=approval or "", limit=1_000
+    )
+    return [_approval(row) for row in rows]
+
+
+def _approval(row: Row) -> ApprovalView:
+    shown = codec.decode(row["data"])
+    return ApprovalView(
+        id=row["id"],
+        execution=row["execution"],
+        agent=row["agent"],
+        address=row["address"],
+        tool=shown["tool"],
+        args=shown["args"],
+        digest=row["digest"],
+        state=row["state"],
+        opened_ms=row["opened_ms"],
+        decision=row["decision"],
+        decided_by=row["decided_by"],
+        decided_ms=row["decided_ms"],
+        reason=row["reason"],
+    )
+
+
+def waits_of(reads: Reads, row: Row, approvals: list[ApprovalView]) -> list[WaitView]:
+    """Return what an execution waits for outside of its own code."""
+    scope = {"shard": row["shard"], "execution": row["id"]}
+    waits = [WaitView("approval", one.address, one.opened_ms, f"a decision about {one.tool}") for one in approvals]
+    for task in reads.rows("tasks_of", **scope):
+        match task["state"]:
+            case states.Task.READY:
+                detail = f"a worker for {task['agent']}/{task['tool']} on queue {task['queue']}"
+                waits.append(WaitView("task", task["address"], task["run_at_ms"], detail))
+            case states.Task.LEASED | states.Task.BEGUN:
+                detail = f"{task['tool']}, which worker {task['worker']} runs"
+                waits.append(WaitView("task", task["address"], task["started_ms"], detail))
+            case states.Task.UNCERTAIN:
+                detail = f"a ruling on what became of {task['tool']}"
+                waits.append(WaitView("ruling", task["address"], task["updated_ms"], detail))
+            case _:
+                pass
+    waits += [
+        WaitView("timer", timer["address"], row["updated_ms"], f"a timer due at {timer['due_ms']} ms")
+        for timer in reads.rows("timers_of", **scope)
+    ]
+    return waits
+
+
+def usage_of(events: list[Event]) -> UsageView:
+    """Sum up the recorded model replies."""
+    replies = [reply for event in events if (reply := reply_in(event)) is not None]
+    costs = [reply.get("cost_usd") for reply in replies]
+    known = [cost for cost in costs if cost is not None]
+    return UsageView(
+        input_tokens=sum(reply["usage"]["input_tokens"] for reply in replies),
+        output_tokens=sum(reply["usage"]["output_tokens"] for reply in replies),
+        model_calls=len(replies),
+        cost_usd=sum(known) if len(known) == len(costs) else None,
+    )
+
+
+def reply_in(event: Event) -> dict[str, Any] | None:
+    """Return the model's reply that an event records, if it records one."""
+    if event.kind is not Kind.STEP_RECORDED:
+        return None
+    value: Any = event.data["value"]
+    return value.get("reply") if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType] - JSON
+
+
+def _message(state: str, events: list[Event]) -> str | None:
+    """Return why it does not go on, from the newest event that says so."""
+    if state == states.Execution.FAILED:
+        return events[-1].data["error"]
+    if state in (states.Execution.PAUSED, states.Execution.STUCK):
+        kind = Kind.PAUSED if state == states.Execution.PAUSED else Kind.STUCK
+        said = next((event for event in reversed(events) if event.kind is kind), None)
+        return said.data["message"] or None if said else None
+    return None

@@ -1,0 +1,172 @@
+"""The verbs in-process: straight to the engine through the bridge. HTTP routes call exactly these."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from perdure.agent.spec import spec_digest, spec_from_json
+from perdure.core import codec, states
+from perdure.core.codec import Json
+from perdure.core.events import Event, Kind
+from perdure.core.ids import new_id
+from perdure.core.views import (
+    ApprovalView,
+    Decision,
+    EffectView,
+    ExecutionView,
+    Finding,
+    Page,
+    Ruling,
+    ServerInfo,
+    Started,
+    StartRequest,
+    TaskView,
+)
+from perdure.core.work import WorkerInfo
+from perdure.engine import query, query_tasks
+from perdure.engine.resolve import Decide, decide
+from perdure.engine.rule import Rule, rule
+from perdure.engine.signal import Signal, signal
+from perdure.engine.start import Start, start
+from perdure.errors import InvalidInput
+from perdure.store.protocol import Reads
+
+if TYPE_CHECKING:
+    from perdure.server.node import Node
+
+TERMINAL_KINDS = frozenset({Kind.COMPLETED, Kind.FAILED, Kind.CANCELLED})
+PAGE = 1_000
+POLL_SECONDS = 5.0
+"""How often a follower looks without a hint."""
+
+
+class DirectApi:
+    """`Api` of one company over a node."""
+
+    def __init__(self, node: Node, company: str) -> None:
+        self._node = node
+        self._bridge = node.bridge
+        self._company = company
+
+    async def info(self) -> ServerInfo:
+        return self._node.info()
+
+    async def start(self, request: StartRequest) -> Started:
+        spec = spec_from_json(request.spec)
+        row = Start(
+            id=new_id("exe", self._node.parts.clock, self._node.parts.random),
+            company=self._company,
+            agent=spec.name,
+            definition=spec_digest(request.spec),
+            spec=codec.encode(request.spec, "agent"),
+            input=codec.encode(request.input, "input"),
+            start_key=request.idempotency_key,
+        )
+        return await self._bridge.ask(start, row)
+
+    async def execution(self, execution: str) -> ExecutionView:
+        return await self._bridge.read(lambda reads: query.execution_view(reads, self._company, execution))
+
+    async def executions(
+        self, *, state: str | None = None, agent: str | None = None, cursor: str | None = None, limit: int = 50
+    ) -> Page:
+        if state is not None and state not in list(states.Execution):
+            raise InvalidInput(f"there is no state {state!r}. The states are: {', '.join(states.Execution)}.")
+        if not 1 <= limit <= PAGE:
+            raise InvalidInput(f"limit should be 1 to {PAGE}, found {limit}.")
+        return await self._bridge.read(
+            lambda reads: query.execution_page(
+                reads, self._company, state=state, agent=agent, cursor=cursor, limit=limit
+            )
+        )
+
+    async def events(self, execution: str, *, after: int = 0, limit: int = PAGE) -> list[Event]:
+        if not 1 <= limit <= PAGE:
+            raise InvalidInput(f"limit should be 1 to {PAGE}, found {limit}.")
+
+        def page(reads: Reads) -> list[Event]:
+            query.execution_row_of(reads, self._company, execution)
+            return query.events_between(reads, execution, after, limit)
+
+        return await self._bridge.read(page)
+
+    async def follow(self, execution: str, *, after: int = 0) -> AsyncIterator[Event]:
+        stir = asyncio.Event()
+        with self._node.hub.listening([("events", execution)], lambda _note: stir.set()):
+            while True:
+                stir.clear()  # before looking: what is appended meanwhile must wake us
+                page = await self.events(execution, after=after)
+                for event in page:
+                    after = event.seq
+                    yield event
+                    if event.kind in TERMINAL_KINDS:
+                        return
+                if not page:
+                    if await self._over(execution):
+                        return
+                    await _wait(stir)
+
+    async def _over(self, execution: str) -> bool:
+        """Whether nothing will ever follow: its end lies before where the follower began."""
+        row = await self._bridge.read(lambda reads: query.execution_row_of(reads, self._company, execution))
+        return row["state"] in states.TERMINAL
+
+    async def send(self, execution: str, text: str, *, by: str = "", dedupe: str | None = None) -> int:
+        codec.encode(text, "message")
+        return await self._bridge.ask(signal, Signal(self._company, execution, "send", by, text, dedupe))
+
+    async def pause(self, execution: str, *, by: str = "", reason: str = "") -> None:
+        await self._bridge.ask(signal, Signal(self._company, execution, "pause", by, reason))
+
+    async def resume(self, execution: str, *, by: str = "") -> None:
+        await self._bridge.ask(signal, Signal(self._company, execution, "resume", by))
+
+    async def stop(self, execution: str, *, by: str = "") -> None:
+        await self._bridge.ask(signal, Signal(self._company, execution, "stop", by))
+
+    async def cancel(self, execution: str, *, by: str = "", reason: str = "") -> None:
+        await self._bridge.ask(signal, Signal(self._company, execution, "cancel", by, reason))
+
+    async def approvals(self, *, execution: str | None = None, state: str | None = "open") -> list[ApprovalView]:
+        return await self._bridge.read(
+            lambda reads: query.approvals_of(reads, self._company, execution=execution, state=state)
+        )
+
+    async def decide(self, approval: str, decision: Decision, *, by: str = "", reason: str = "") -> ApprovalView:
+        await self._bridge.ask(decide, Decide(self._company, approval, decision, by, reason))
+        found = await self._bridge.read(lambda reads: query.approvals_of(reads, self._company, approval=approval))
+        return found[0]
+
+    async def tasks(self, execution: str) -> list[TaskView]:
+        return await self._bridge.read(lambda reads: query_tasks.tasks_view(reads, self._company, execution))
+
+    async def effects(self, *, execution: str | None = None, state: str | None = None) -> list[EffectView]:
+        return await self._bridge.read(
+            lambda reads: query_tasks.effects_view(reads, self._company, execution=execution, state=state)
+        )
+
+    async def rule(
+        self, execution: str, address: str, ruling: Ruling, *, by: str = "", reason: str = "", value: Json = None
+    ) -> EffectView:
+        await self._bridge.ask(rule, Rule(self._company, execution, address, ruling, by, reason, value))
+        effects = await self.effects(execution=execution)
+        return next(effect for effect in effects if effect.address == address)
+
+    async def diagnose(self, execution: str) -> list[Finding]:
+        workers = await self.workers()
+        return await self._bridge.read(lambda reads: query_tasks.diagnose(reads, self._company, execution, workers))
+
+    async def workers(self) -> list[WorkerInfo]:
+        return [info for company, info in self._node.workers if company == self._company]
+
+    async def aclose(self) -> None:
+        return None
+
+
+async def _wait(stir: asyncio.Event) -> None:
+    try:
+        await asyncio.wait_for(stir.wait(), POLL_SECONDS)
+    except TimeoutError:
+        return

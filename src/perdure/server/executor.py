@@ -1,0 +1,252 @@
+"""Run executions: claim what is ready, drive it, let go of it. One per process, on a loop of its own.
+
+Owns the table of live runs. A parked run stays in a bounded cache: claimed again under an unbroken fence it only gets
+the new events; otherwise it is run again from its log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import partial
+
+import anyio
+import structlog
+
+from perdure.agent.loop import agent_loop
+from perdure.agent.spec import AgentSpec, spec_from_json
+from perdure.core import codec
+from perdure.core.events import Event
+from perdure.core.ids import new_id
+from perdure.core.ports import Clock, Random
+from perdure.core.states import Reason
+from perdure.engine.claim import Claim, Claimed, claim
+from perdure.engine.sweep import Drop, Renew, drop, renew
+from perdure.errors import LeaseLost, PerdureError, StoreFailed
+from perdure.flow.context import Failed
+from perdure.flow.driver import Run
+from perdure.models.port import Models
+from perdure.server.bridge import Bridge
+from perdure.server.hub import Hub
+from perdure.server.journal import DirectJournal, events_of, read_log
+from perdure.store.protocol import Reads
+from perdure.store.tx import Note
+
+log = structlog.get_logger(__name__)
+
+POLL_SECONDS = 5.0
+"""How often to look without a hint."""
+BATCH = 64
+"""Most executions claimed at once."""
+_NEVER_MS = 366 * 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorOptions:
+    """Bounds of an executor."""
+
+    capacity: int = 500
+    """Executions owned at a time."""
+    cache: int = 1_000
+    """Parked runs kept in memory."""
+    lease_ms: int = 30_000
+
+
+@dataclass(slots=True)
+class _Live:
+    run: Run
+    fence: int
+    active_limit_ms: int | None
+
+
+class Executor:
+    """Claims and drives. Start with `run`, which ends when cancelled; then nothing is owned any more."""
+
+    def __init__(
+        self, bridge: Bridge, hub: Hub, models: Models, clock: Clock, random: Random, options: ExecutorOptions
+    ) -> None:
+        self.holder = new_id("srv", clock, random)
+        self._bridge = bridge
+        self._hub = hub
+        self._models = models
+        self._clock = clock
+        self._random = random
+        self._options = options
+        self._wake = asyncio.Event()
+        self._owned: dict[str, _Live] = {}
+        """Driven now. Owner: `_drive`."""
+        self._parked: OrderedDict[str, _Live] = OrderedDict()
+        """Oldest first. Owner: `_drive`."""
+        self._seen: dict[str, int] = {}
+        """Last `seq` fed to each parked run. Read by the writer's thread during a claim."""
+        self._specs: OrderedDict[tuple[str, str], AgentSpec] = OrderedDict()
+        self._unknown: set[str] = set()
+        """Owned by us in the store and not here, at the last renewal: a claim whose answer was lost."""
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        with self._hub.listening([("ready", "")], lambda _note: self._wake.set()):
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._renew_forever)
+                try:
+                    await self._claim_forever(group)
+                finally:
+                    group.cancel_scope.cancel()
+                    await self._close_all()
+
+    @property
+    def owned(self) -> int:
+        """How many executions it drives now."""
+        return len(self._owned)
+
+    @property
+    def cached(self) -> int:
+        """How many parked runs it keeps."""
+        return len(self._parked)
+
+    async def _claim_forever(self, group: anyio.abc.TaskGroup) -> None:
+        while True:
+            self._wake.clear()  # before looking: a hint that lands during the claim must survive it
+            limit = min(BATCH, self._options.capacity - len(self._owned))
+            claimed: list[Claimed] = []
+            if limit > 0:
+                try:
+                    claimed = await self._bridge.run(
+                        claim, Claim(self.holder, limit, self._options.lease_ms, self._seen)
+                    )
+                except StoreFailed:
+                    raise
+                except PerdureError as error:
+                    log.warning("executor.claim_failed", code=error.code, action="will try again")
+            for one in claimed:
+                group.start_soon(self._drive, one, name=one.ref.execution)
+            if len(claimed) < max(limit, 1):
+                with anyio.move_on_after(POLL_SECONDS):
+                    await self._wake.wait()
+
+    async def _drive(self, claimed: Claimed) -> None:
+        execution = claimed.ref.execution
+        journal = DirectJournal(self._bridge, self._clock, claimed.ref, claimed.fence)
+        try:
+            live, events = await self._open(claimed)
+        except LeaseLost:
+            return
+        except (ValueError, PerdureError) as error:
+            log.exception("execution.poison", execution=execution)
+            with contextlib.suppress(LeaseLost):
+                await journal.halt("stick", Reason.POISON, f"its log cannot be read: {error}")
+            return
+        self._owned[execution] = live
+        limit = _end_in_time(live, claimed)
+        try:
+            with self._hub.listening([("events", execution)], partial(self._hint, live.run)):
+                outcome = await live.run.drive(journal, events)
+        finally:
+            limit.cancel()
+            del self._owned[execution]
+            self._wake.set()  # there is room again
+        if outcome == "parked":
+            self._keep(execution, live)
+        else:
+            await live.run.close()
+        log.debug("execution.let_go", execution=execution, outcome=outcome)
+
+    async def _open(self, claimed: Claimed) -> tuple[_Live, list[Event]]:
+        """Return a live run and the events it has not seen: the cached one, or a new one and the whole log."""
+        execution = claimed.ref.execution
+        cached = self._parked.pop(execution, None)
+        seen = self._seen.pop(execution, 0)
+        events = events_of(claimed.events)
+        if cached is not None and cached.fence + 1 == claimed.fence:
+            cached.fence = claimed.fence
+            return cached, events
+        if cached is not None:
+            await cached.run.close()
+        if cached is not None or seen or not events or events[0].seq != 1:
+            events = await read_log(self._bridge, claimed.ref)
+        elif events[-1].seq < claimed.last_seq:
+            events += await read_log(self._bridge, claimed.ref, events[-1].seq)
+        spec = await self._spec(claimed.company, claimed.definition)
+        first = events[0].data["input"]
+        function = partial(agent_loop, spec=spec, first=first, models=self._models, clock=self._clock)
+        run = Run(execution, function, self._clock, self._new_id)
+        return _Live(run, claimed.fence, spec.limits.active_ms), events
+
+    async def _spec(self, company: str, digest: str) -> AgentSpec:
+        key = (company, digest)
+        spec = self._specs.get(key)
+        if spec is None:
+
+            def stored(reads: Reads) -> str:
+                row = reads.row("definition", company=company, digest=digest)
+                if row is None:
+                    raise ValueError(f"definition {digest} is missing")
+                return row["spec"]
+
+            spec = self._specs[key] = spec_from_json(codec.decode(await self._bridge.read(stored)))
+            if len(self._specs) > self._options.cache:
+                self._specs.popitem(last=False)
+        return spec
+
+    def _hint(self, run: Run, note: Note) -> None:
+        run.hint(events_of(note.rows))
+
+    def _keep(self, execution: str, live: _Live) -> None:
+        self._parked[execution] = live
+        self._seen[execution] = live.run.replay.last_seq
+        while len(self._parked) > self._options.cache:
+            oldest, old = self._parked.popitem(last=False)
+            self._seen.pop(oldest, None)
+            asyncio.get_running_loop().create_task(old.run.close())
+
+    async def _renew_forever(self) -> None:
+        """Prolong what is owned, and tell the runs whose lease was lost to stop."""
+        good_ms = self._clock.monotonic_ms()
+        while True:
+            await self._clock.sleep(self._options.lease_ms / 3000)
+            asked_ms = self._clock.monotonic_ms()
+            held = dict(self._owned)
+            if not held and not self._unknown:
+                good_ms = asked_ms
+                continue
+            try:
+                fences = await self._bridge.run(renew, Renew(self.holder, self._options.lease_ms))
+            except PerdureError as error:
+                log.warning("executor.renew_failed", code=error.code, action="will try again")
+                fences = None
+            if fences is not None:
+                good_ms = asked_ms
+                await self._compare(held, fences)
+            elif self._clock.monotonic_ms() - good_ms > self._options.lease_ms * 0.8:
+                for live in held.values():
+                    live.run.interrupt(LeaseLost("the lease could not be renewed in time"))
+
+    async def _compare(self, held: dict[str, _Live], fences: dict[str, int]) -> None:
+        for execution, live in held.items():
+            if fences.get(execution) != live.fence and self._owned.get(execution) is live:
+                live.run.interrupt(LeaseLost(f"execution {execution} is owned by somebody else"))
+        strangers = fences.keys() - held.keys() - self._owned.keys()
+        lost = strangers & self._unknown
+        self._unknown = strangers - lost
+        if lost:
+            await self._bridge.run(drop, Drop(self.holder, tuple(sorted(lost))))
+
+    async def _close_all(self) -> None:
+        with anyio.CancelScope(shield=True):
+            for live in [*self._parked.values(), *self._owned.values()]:
+                await live.run.close()
+            self._parked.clear()
+            self._seen.clear()
+
+    def _new_id(self, prefix: str) -> str:
+        return new_id(prefix, self._clock, self._random)
+
+
+def _end_in_time(live: _Live, claimed: Claimed) -> asyncio.TimerHandle:
+    """Have the execution fail once it was owned for longer than its limit, waits excluded."""
+    limit_ms = live.active_limit_ms
+    left_ms = _NEVER_MS if limit_ms is None else max(limit_ms - claimed.active_ms, 0)
+    failed = Failed("limit_exceeded", f"it was active for longer than limits.active ({(limit_ms or 0) / 1000:g} s).")
+    return asyncio.get_running_loop().call_later(left_ms / 1000, live.run.interrupt, failed)

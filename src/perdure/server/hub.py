@@ -1,0 +1,58 @@
+"""Pass hints of a commit to whoever waits in this process. A hint may be lost: whoever waits looks again by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
+
+from perdure.store.tx import Note
+
+Listener = Callable[[Note], None]
+Topic = tuple[str, str]
+
+
+class Hub:
+    """Who listens to what. Listeners run on their own loop, after the commit, in its order."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        """Guards `_listeners`: they come and go on event loops, and hints come from the writer's thread."""
+        self._listeners: dict[Topic, list[tuple[asyncio.AbstractEventLoop, Listener]]] = {}
+
+    @contextmanager
+    def listening(self, topics: Iterable[Topic], listener: Listener) -> Generator[None]:
+        """Have `listener` called on the running loop for every hint about `topics`, while the block lasts."""
+        entry = (asyncio.get_running_loop(), listener)
+        wanted = tuple(topics)
+        with self._lock:
+            for topic in wanted:
+                self._listeners.setdefault(topic, []).append(entry)
+        try:
+            yield
+        finally:
+            with self._lock:
+                for topic in wanted:
+                    self._listeners[topic].remove(entry)
+                    if not self._listeners[topic]:
+                        del self._listeners[topic]
+
+    def publish(self, notes: Sequence[Note]) -> None:
+        """Give the hints of one commit. Called on the writer's thread: one call across threads per loop."""
+        calls: dict[asyncio.AbstractEventLoop, list[tuple[Listener, Note]]] = {}
+        with self._lock:
+            for note in notes:
+                for loop, listener in self._listeners.get((note.topic, note.key), ()):
+                    calls.setdefault(loop, []).append((listener, note))
+        for loop, pairs in calls.items():
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(_give, loop, pairs)
+
+
+def _give(loop: asyncio.AbstractEventLoop, pairs: Sequence[tuple[Listener, Note]]) -> None:
+    for listener, note in pairs:
+        if note.after_ms:
+            loop.call_later(note.after_ms / 1000, listener, note)
+        else:
+            listener(note)

@@ -1,0 +1,92 @@
+"""The journal of an execution that this process owns: straight through the writer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Literal
+
+from perdure.core.codec import decode
+from perdure.core.events import Event, Kind
+from perdure.core.items import Item
+from perdure.core.ports import Clock
+from perdure.engine.claim import LOG_PAGE
+from perdure.engine.park import Finish, Halt, Park, Released, StillHeld, finish, halt, park
+from perdure.engine.record import News, Record, record
+from perdure.errors import LeaseLost, StoreFull
+from perdure.server.bridge import Bridge
+from perdure.store.operation import Operation
+from perdure.store.protocol import Params, Reads, Ref, Row
+
+FULL_DISK_PAUSE_SECONDS = 1.0
+
+
+class DirectJournal:
+    """`Journal` under one fence. On a full disk it waits, holding what it has: nothing recorded is lost."""
+
+    def __init__(self, bridge: Bridge, clock: Clock, ref: Ref, fence: int) -> None:
+        self._bridge = bridge
+        self._clock = clock
+        self._ref = ref
+        self._fence = fence
+
+    async def record(self, seen: int, items: Sequence[Item]) -> list[Event]:
+        news = await self._write(record, Record(self._ref, self._fence, seen, tuple(items)))
+        return events_of(news.events)
+
+    async def events(self, after: int) -> list[Event]:
+        return await read_log(self._bridge, self._ref, after)
+
+    async def park(self, seen: int, active_ms: int) -> list[Event]:
+        answer = await self._write(park, Park(self._ref, self._fence, seen, active_ms))
+        return events_of(answer.events) if isinstance(answer, News) else []
+
+    async def finish(
+        self, seen: int, active_ms: int, event: Literal["complete", "fail", "end"], data: str
+    ) -> list[Event] | Literal["ended", "held"]:
+        row = Finish(self._ref, self._fence, seen, active_ms, event, data)
+        answer: Released | StillHeld | News = await self._write(finish, row)
+        match answer:
+            case News():
+                return events_of(answer.events)
+            case StillHeld():
+                return "held"
+            case Released():
+                return "ended"
+
+    async def halt(self, event: Literal["pause", "stick"], reason: str, message: str) -> None:
+        await self._write(halt, Halt(self._ref, self._fence, event, reason, message))
+
+    async def _write(self, operation: Operation[Any, Any], row: Any) -> Any:
+        while True:
+            try:
+                answer = await self._bridge.run(operation, row)
+            except StoreFull:
+                await self._clock.sleep(FULL_DISK_PAUSE_SECONDS)
+                continue
+            if isinstance(answer, LeaseLost):
+                raise answer
+            return answer
+
+
+async def read_log(bridge: Bridge, ref: Ref, after: int = 0) -> list[Event]:
+    """Read a log above `after`, page by page."""
+    events: list[Event] = []
+    while True:
+        page = await bridge.read(partial(_page, ref=ref, after=after))
+        events += page
+        if len(page) < LOG_PAGE:
+            return events
+        after = page[-1].seq
+
+
+def _page(reads: Reads, ref: Ref, after: int) -> list[Event]:
+    return events_of(reads.rows("events_after", shard=ref.shard, execution=ref.execution, after=after, limit=LOG_PAGE))
+
+
+def events_of(rows: Sequence[Params | Row]) -> list[Event]:
+    """Decode stored events. Raises `ValueError` for one that no version of this code wrote."""
+    return [
+        Event(row["seq"], Kind(row["kind"]), row["address"], row["digest"], decode(row["data"]), row["at_ms"])
+        for row in rows
+    ]

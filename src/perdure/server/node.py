@@ -1,0 +1,208 @@
+"""One process's share of a store: its writer, its executor, its sweeps, and who may ask it what.
+
+The embedded runtime and the HTTP server both stand on a node. Threads: the writer's, and one for the executor's loop;
+callers bring their own loops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import anyio
+import structlog
+
+from perdure.core.ports import Clock, Random
+from perdure.core.views import ServerInfo
+from perdure.core.work import WorkerInfo
+from perdure.engine.keys import AddKey, Principal, add_key, principal_of
+from perdure.engine.sweep import Drop, Sweep, drop, expire_owned, expire_tasks, fire_timers, take_over
+from perdure.errors import InternalError, PerdureError, StoreFailed
+from perdure.models.port import Models
+from perdure.server.bridge import Bridge
+from perdure.server.direct import DirectApi
+from perdure.server.executor import Executor, ExecutorOptions
+from perdure.server.hub import Hub
+from perdure.server.tasks import DirectTaskSource
+from perdure.store.protocol import Store
+from perdure.store.tx import Tx
+from perdure.store.writer import ThreadedWriter
+from perdure.version import VERSION
+
+log = structlog.get_logger(__name__)
+
+SWEEP_SECONDS = 0.5
+"""How often to see whether a lease ran out or a timer is due: a read, and a write only if so."""
+SWEEP_LIMIT = 500
+"""Rows per pass; a full pass is followed by another at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a node is made of, besides its store."""
+
+    models: Models
+    clock: Clock
+    random: Random
+    executor: ExecutorOptions = field(default_factory=ExecutorOptions)
+
+
+class Node:
+    """Open for business from `start` to `stop`. Safe from any thread and any loop."""
+
+    def __init__(self, store: Store, parts: Parts, *, nonce: str = "", close: Callable[[], None] | None = None) -> None:
+        """`close` gives the store up at the end; without it the node only closes the store."""
+        self.parts = parts
+        self.hub = Hub()
+        self.failure: PerdureError | None = None
+        self.draining = False
+        self._store = store
+        self._close = close or store.close
+        self._writer = ThreadedWriter(store, publish=self.hub.publish, on_failed=self._failed)
+        self.bridge = Bridge(store, self._writer)
+        self._info = ServerInfo(VERSION, store.id, nonce, store.dialect, parts.clock.wall_ms())
+        self._workers: dict[str, WorkerInfo] = {}
+        self._apis: dict[str, DirectApi] = {}
+        self._sources: dict[str, DirectTaskSource] = {}
+        self._executor: Executor | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._work: asyncio.Task[None] | None = None
+        self._running = threading.Event()
+        self._thread = threading.Thread(target=self._run_executor, name="perdure-executor")
+
+    # -- life ----------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to claim and drive executions; return when it does."""
+        self._thread.start()
+        self._running.wait()
+
+    def stop(self) -> None:
+        """Take nothing more, let go of everything, and close the store. Safe to call twice."""
+        self.draining = True
+        if self._loop is not None and self._work is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._work.cancel)
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._writer.stop()
+        self._close()
+
+    def drain(self) -> None:
+        """Take nothing more. The end of a liveness connection now says nothing about its worker."""
+        self.draining = True
+
+    @property
+    def accepting(self) -> bool:
+        return not self.draining and self.failure is None
+
+    def ready(self) -> bool:
+        """Say whether the store answers and the executor runs."""
+        return self.accepting and self._running.is_set() and self._thread.is_alive()
+
+    # -- who asks ------------------------------------------------------------------------------------------------------
+
+    def info(self) -> ServerInfo:
+        return self._info
+
+    def api(self, company: str) -> DirectApi:
+        """Return the verbs of one company."""
+        return self._apis.setdefault(company, DirectApi(self, company))
+
+    def tasks(self, company: str) -> DirectTaskSource:
+        """Return the queues of one company."""
+        return self._sources.setdefault(company, DirectTaskSource(self, company))
+
+    async def authenticate(self, key: str) -> Principal | None:
+        return await self.bridge.read(lambda reads: principal_of(reads, key))
+
+    async def add_key(self, company: str, name: str, key: str) -> None:
+        await self.bridge.run(add_key, AddKey(company, name, key))
+
+    @property
+    def workers(self) -> list[tuple[str, WorkerInfo]]:
+        """Those connected here, with their companies."""
+        return [(key.split("/", 1)[0], info) for key, info in self._workers.items()]
+
+    @contextmanager
+    def connected(self, company: str, info: WorkerInfo) -> Generator[None]:
+        """Have a worker known while its liveness connection is open."""
+        key = f"{company}/{info.worker}"
+        self._workers[key] = info
+        try:
+            yield
+        finally:
+            if self._workers.get(key) is info:
+                del self._workers[key]
+
+    # -- the executor's thread -----------------------------------------------------------------------------------------
+
+    def _run_executor(self) -> None:
+        try:
+            with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+                runner.run(self._work_until_stopped())
+        except asyncio.CancelledError:
+            pass
+        except StoreFailed as error:
+            self._failed(error)
+        except Exception as error:
+            log.exception("node.executor_died")
+            self.failure = self.failure or InternalError(f"the executor died: {error!r}; see the log and restart")
+        finally:
+            self._running.set()
+
+    async def _work_until_stopped(self) -> None:
+        parts = self.parts
+        self._executor = Executor(self.bridge, self.hub, parts.models, parts.clock, parts.random, parts.executor)
+        self._loop = asyncio.get_running_loop()
+        self._work = asyncio.current_task()
+        self._running.set()
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._executor.run)
+                group.start_soon(self._sweep_forever)
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        finally:
+            if self.failure is None:
+                with anyio.CancelScope(shield=True):
+                    await self.bridge.run(drop, Drop(self._executor.holder))
+
+    async def _sweep_forever(self) -> None:
+        while True:
+            await self.parts.clock.sleep(SWEEP_SECONDS)
+            try:
+                await self._sweep()
+            except StoreFailed:
+                raise
+            except PerdureError as error:
+                log.warning("node.sweep_failed", code=error.code, action="will try again")
+
+    async def _sweep(self) -> None:
+        due = await self.bridge.read(lambda reads: reads.row("deadlines"))
+        now_ms = self.parts.clock.wall_ms()
+        for name, operation in (("timer_ms", fire_timers), ("task_ms", expire_tasks), ("owned_ms", expire_owned)):
+            if due is not None and due[name] is not None and due[name] <= now_ms:
+                while await self.bridge.run(operation, Sweep(SWEEP_LIMIT)) == SWEEP_LIMIT:
+                    pass
+
+    def _failed(self, error: StoreFailed) -> None:
+        self.failure = self.failure or error
+
+
+def end_former_leases(tx: Tx) -> None:
+    """Take over all that the former owner of a file held itself. For the first transaction of a new owner."""
+    steps = take_over.apply(tx, [Sweep(0)])
+    tx.lock(next(steps))
+    for _ in steps:
+        raise InternalError("take_over yielded twice")
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

@@ -1,0 +1,91 @@
+"""The queues in-process: workers in this process take from here, and so do the HTTP routes of the others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING
+
+from perdure.core.work import (
+    ORPHAN_LEASE_MS,
+    Answer,
+    Begin,
+    Held,
+    LeasedTask,
+    LeaseRequest,
+    Report,
+    WorkerInfo,
+)
+from perdure.engine.begin import begin as begin_task
+from perdure.engine.complete import complete
+from perdure.engine.held import Beats, HandBack, Shrink, beat, hand_back, shrink
+from perdure.engine.lease import Lease, lease
+from perdure.errors import PerdureError
+
+if TYPE_CHECKING:
+    from perdure.server.node import Node
+
+POLL_SECONDS = 5.0
+"""How often a waiting lease looks without a hint."""
+SIGN_SECONDS = 5.0
+"""Between signs of life on a liveness connection."""
+
+
+class DirectTaskSource:
+    """`TaskSource` of one company over a node."""
+
+    def __init__(self, node: Node, company: str) -> None:
+        self._node = node
+        self._bridge = node.bridge
+        self._company = company
+
+    async def lease(self, request: LeaseRequest, *, wait_seconds: float) -> list[LeasedTask]:
+        stir = asyncio.Event()
+        queues = {lane.queue for lane in request.lanes}
+        topics = [("tasks_all", self._company), *(("tasks", f"{self._company}/{queue}") for queue in queues)]
+        clock = self._node.parts.clock
+        until_ms = clock.monotonic_ms() + wait_seconds * 1000
+        with self._node.hub.listening(topics, lambda _note: stir.set()):
+            while True:
+                stir.clear()  # before looking: a task that is scheduled meanwhile must wake us
+                tasks = await self._bridge.run(lease, Lease(self._company, request))
+                left = (until_ms - clock.monotonic_ms()) / 1000
+                if tasks or left <= 0 or self._node.draining:
+                    return tasks
+                try:
+                    await asyncio.wait_for(stir.wait(), min(left, POLL_SECONDS))
+                except TimeoutError:
+                    continue
+
+    async def begin(self, begin: Begin) -> Answer:
+        return await self._bridge.run(begin_task, begin)
+
+    async def report(self, worker: str, reports: Sequence[Report]) -> list[Answer]:
+        """Give all reports to the writer at once, so that they share a commit; answer them one by one."""
+        results = await asyncio.gather(*(self._bridge.run(complete, one) for one in reports), return_exceptions=True)
+        return [_answer(result) for result in results]
+
+    async def beat(self, worker: str, held: Sequence[Held]) -> list[Answer]:
+        return await self._bridge.run(beat, Beats(worker, tuple(held)))
+
+    async def hand_back(self, worker: str, held: Sequence[Held]) -> list[Answer]:
+        return await self._bridge.run(hand_back, HandBack(worker, tuple(held)))
+
+    async def alive(self, info: WorkerInfo) -> AsyncIterator[None]:
+        try:
+            with self._node.connected(self._company, info):
+                while True:
+                    yield
+                    await self._node.parts.clock.sleep(SIGN_SECONDS)
+        finally:
+            if self._node.accepting:
+                await asyncio.shield(self._bridge.run(shrink, Shrink(info.worker, ORPHAN_LEASE_MS)))
+
+
+def _answer(result: Answer | BaseException) -> Answer:
+    """Return the answer; a store that cannot take a report now must be told again, so its error is raised."""
+    if isinstance(result, BaseException):
+        if isinstance(result, PerdureError) and result.status == 422:
+            return Answer.CONFLICT
+        raise result
+    return result
