@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import anyio
 import pytest
 
 from perdure.core.codec import Json
@@ -234,3 +235,12 @@ async def test_an_open_stream_can_be_left(catalog: Catalog, llmock: LLMock) -> N
     assert await anext(stream)
     await stream.aclose()  # pyright: ignore[reportAttributeAccessIssue] - it is a generator
     assert (await catalog.request(asking("openai/gpt-5.5"))).text
+
+
+@pytest.mark.parametrize("model", MODELS)
+async def test_a_request_can_be_cancelled_in_flight(catalog: Catalog, llmock: LLMock, model: str) -> None:
+    llmock.delay(3)
+    with anyio.move_on_after(0.2) as scope:
+        await catalog.request(asking(model))
+    assert scope.cancelled_caught
+    assert (await catalog.request(asking(model))).text
