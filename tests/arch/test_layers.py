@@ -7,27 +7,30 @@ import tomllib
 import source_tree
 from source_tree import fail_on, imports_of
 
+EDGE = "errors core version failpoints system wire"
+WHOLE = f"{EDGE} store agent models toolbox client worker server"
 LAYERS: dict[str, str] = {
     "errors": "",
     "failpoints": "",
+    "version": "",
     "core": "errors",
     "system": "core",
-    "store": "errors core failpoints",
+    "store": "errors core version failpoints",
     "engine": "errors core store",
     "flow": "errors core",
     "models": "errors core failpoints",
     "agent": "errors core flow models.port models.recorded models.retry",
     "toolbox": "errors core system",
     "wire": "errors core",
-    "client": "errors core failpoints system wire",
-    "worker": "errors core failpoints system wire client agent flow",
-    "server": "errors core failpoints system store engine flow agent models toolbox wire",
-    "testing": "errors core failpoints system store engine flow agent models toolbox wire client worker server",
-    "runtime": "errors core failpoints system store agent models toolbox wire client worker server",
-    "__init__": "errors core agent models runtime",
+    "client": EDGE,
+    "worker": f"{EDGE} client agent flow",
+    "server": f"{EDGE} store engine flow agent models toolbox",
+    "testing": f"{WHOLE} engine flow",
+    "runtime": WHOLE,
+    "__init__": "errors core version agent models runtime",
     "__main__": "cli",
-    "demo": "errors core system models agent toolbox wire client worker server testing runtime __init__",
-    "cli": "errors core system store agent models toolbox wire client worker server testing runtime demo __init__",
+    "demo": f"{WHOLE} testing runtime __init__",
+    "cli": f"{WHOLE} testing runtime demo __init__",
 }
 """Every package and module of the top level, and what it may import beside itself. `a.b` allows one module of `a`."""
 
