@@ -1,0 +1,47 @@
+"""Find this user's running server, without ever showing its key to anybody else.
+
+The state file says where it listened. Only who knows the file's nonce can answer the challenge, so a program that
+took the port of a server that died is not mistaken for it.
+"""
+
+from __future__ import annotations
+
+import hmac
+from pathlib import Path
+from typing import Any, cast
+
+import orjson
+
+from perdure.client.channel import Ask, Channel
+from perdure.core.ports import Random
+from perdure.errors import PerdureError
+from perdure.system import SystemRandom
+from perdure.wire import routes, state_file
+from perdure.wire.state_file import ServerState
+
+ANSWER_SECONDS = 2.0
+
+
+async def running_server(path: Path | None = None, *, random: Random | None = None) -> ServerState | None:
+    """Return the address and key of the server that this user runs, or None if none answers.
+
+    Raises `UserError` (`state_file_refused`) if the file is not this user's alone.
+    """
+    state = state_file.read(path or state_file.default_path())
+    if state is None or not state.url:
+        return None
+    challenge = (random or SystemRandom()).token(16).hex()
+    answer = await _ask(state.url, challenge)
+    return state if hmac.compare_digest(answer, state_file.proof(state.nonce, challenge)) else None
+
+
+async def _ask(url: str, challenge: str) -> str:
+    channel = Channel(url)
+    ask = Ask("health", "GET", routes.HEALTH, headers={routes.CHALLENGE: challenge}, reply_seconds=ANSWER_SECONDS)
+    try:
+        found: Any = orjson.loads(await channel.call(ask))
+    except (PerdureError, orjson.JSONDecodeError):
+        return ""
+    finally:
+        await channel.aclose()
+    return str(cast("dict[str, Any]", found).get("proof", "")) if isinstance(found, dict) else ""

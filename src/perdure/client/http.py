@@ -1,0 +1,165 @@
+"""The verbs of `wire.api.Api` over HTTP. Same meaning, same errors as in-process; resending never acts twice."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from perdure.client.channel import Ask, Channel
+from perdure.client.follow import Follower
+from perdure.client.tasks import HttpTaskSource
+from perdure.core.codec import Json
+from perdure.core.events import Event
+from perdure.core.ports import Clock, Random
+from perdure.core.views import (
+    ApprovalView,
+    Decision,
+    EffectView,
+    ExecutionView,
+    Finding,
+    Page,
+    Ruling,
+    ServerInfo,
+    Started,
+    StartRequest,
+    TaskView,
+)
+from perdure.core.work import WorkerInfo
+from perdure.wire import bodies, codec, routes
+
+if TYPE_CHECKING:
+    import httpx2
+
+__all__ = ["HttpApi", "HttpTaskSource"]
+
+T = TypeVar("T")
+
+
+class HttpApi:
+    """`Api` of the company that the key belongs to, at `url`. Belongs to the event loop that first uses it."""
+
+    def __init__(
+        self,
+        url: str,
+        key: str | None = None,
+        *,
+        transport: httpx2.AsyncBaseTransport | None = None,
+        clock: Clock | None = None,
+        random: Random | None = None,
+    ) -> None:
+        """`url` may end in `/`, `/api` or `/v1`; `transport` replaces the sockets. Nothing is sent yet."""
+        self._channel = Channel(url, key, transport=transport, clock=clock, random=random)
+
+    @property
+    def url(self) -> str:
+        """The server's address, as it is used."""
+        return self._channel.url
+
+    async def info(self) -> ServerInfo:
+        return await self._get(ServerInfo, "info", routes.INFO)
+
+    async def start(self, request: StartRequest) -> Started:
+        """Begin an execution. Without a key of the caller's it gets one of its own, so that it can be sent again."""
+        own = request.idempotency_key is None
+        if own:
+            request = replace(request, idempotency_key=f"auto-{self._chance()}")
+        body = bodies.StartBody(request.spec, request.input, request.idempotency_key)
+        started = await self._post(Started, "start", routes.EXECUTIONS, body)
+        return replace(started, created=True) if own else started  # a second sending may find the first one's
+
+    async def execution(self, execution: str) -> ExecutionView:
+        return await self._get(ExecutionView, "execution", routes.fill(routes.EXECUTION, execution=execution))
+
+    async def executions(
+        self, *, state: str | None = None, agent: str | None = None, cursor: str | None = None, limit: int = 50
+    ) -> Page:
+        query = _given(state=state, agent=agent, cursor=cursor, limit=limit)
+        return await self._get(Page, "executions", routes.EXECUTIONS, query)
+
+    async def events(self, execution: str, *, after: int = 0, limit: int = 1000) -> list[Event]:
+        path = routes.fill(routes.EVENTS, execution=execution)
+        found = await self._get(bodies.EventList, "events", path, _given(after=after, limit=limit))
+        return list(found.items)
+
+    async def follow(self, execution: str, *, after: int = 0) -> AsyncGenerator[Event]:
+        """Yield the log above `after` until the execution has ended. Comes back after every cut, for ever.
+
+        Raises what coming back cannot change (`NotFound`, `Unauthorized`), and `Unreachable` if nothing ever
+        answered at this address.
+        """
+        async with aclosing(Follower(self._channel, execution, after).events()) as events:
+            async for event in events:
+                yield event
+
+    async def send(self, execution: str, text: str, *, by: str = "", dedupe: str | None = None) -> int:
+        path = routes.fill(routes.MESSAGES, execution=execution)
+        body = bodies.MessageBody(text, by, dedupe or f"auto-{self._chance()}")
+        return (await self._post(bodies.Sent, "send", path, body)).seq
+
+    async def pause(self, execution: str, *, by: str = "", reason: str = "") -> None:
+        await self._tell("pause", routes.PAUSE, execution, by, reason)
+
+    async def resume(self, execution: str, *, by: str = "") -> None:
+        await self._tell("resume", routes.RESUME, execution, by)
+
+    async def stop(self, execution: str, *, by: str = "") -> None:
+        await self._tell("stop", routes.STOP, execution, by)
+
+    async def cancel(self, execution: str, *, by: str = "", reason: str = "") -> None:
+        await self._tell("cancel", routes.CANCEL, execution, by, reason)
+
+    async def approvals(self, *, execution: str | None = None, state: str | None = "open") -> list[ApprovalView]:
+        query = _given(execution=execution, state=state or routes.ANY)
+        return list((await self._get(bodies.ApprovalList, "approvals", routes.APPROVALS, query)).items)
+
+    async def decide(self, approval: str, decision: Decision, *, by: str = "", reason: str = "") -> ApprovalView:
+        path = routes.fill(routes.DECISION, approval=approval)
+        return await self._post(ApprovalView, "decide", path, bodies.DecisionBody(decision, by, reason))
+
+    async def tasks(self, execution: str) -> list[TaskView]:
+        found = await self._get(bodies.TaskList, "tasks", routes.fill(routes.TASKS, execution=execution))
+        return list(found.items)
+
+    async def effects(self, *, execution: str | None = None, state: str | None = None) -> list[EffectView]:
+        query = _given(execution=execution, state=state or routes.ANY)
+        return list((await self._get(bodies.EffectList, "effects", routes.EFFECTS, query)).items)
+
+    async def rule(
+        self, execution: str, address: str, ruling: Ruling, *, by: str = "", reason: str = "", value: Json = None
+    ) -> EffectView:
+        path = routes.fill(routes.RULING, execution=execution)
+        body = bodies.RulingBody(address, ruling, by, reason, value)
+        return await self._post(EffectView, "rule", path, body, safe=False)
+
+    async def diagnose(self, execution: str) -> list[Finding]:
+        found = await self._get(bodies.FindingList, "doctor", routes.fill(routes.DOCTOR, execution=execution))
+        return list(found.items)
+
+    async def workers(self) -> list[WorkerInfo]:
+        return list((await self._get(bodies.WorkerList, "workers", routes.WORKERS)).items)
+
+    async def aclose(self) -> None:
+        """Hang up."""
+        await self._channel.aclose()
+
+    async def _get(self, kind: type[T], name: str, path: str, query: Mapping[str, str | int] | None = None) -> T:
+        return codec.load(kind, await self._channel.call(Ask(name, "GET", path, query)))
+
+    async def _post(self, kind: type[T], name: str, path: str, body: object, *, safe: bool = True) -> T:
+        ask = Ask(name, "POST", path, body=codec.dump(body), safe=safe)
+        return codec.load(kind, await self._channel.call(ask))
+
+    async def _tell(self, name: str, template: str, execution: str, by: str, reason: str = "") -> None:
+        # Not sent again once it may have arrived: a second cancel, or a pause after somebody's resume, means more.
+        body = codec.dump(bodies.ReasonBody(by, reason))
+        path = routes.fill(template, execution=execution)
+        await self._channel.call(Ask(name, "POST", path, body=body, safe=False))
+
+    def _chance(self) -> str:
+        return self._channel.random.token(16).hex()
+
+
+def _given(**values: str | int | None) -> dict[str, str | int]:
+    return {name: value for name, value in values.items() if value is not None}
