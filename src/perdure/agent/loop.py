@@ -99,7 +99,7 @@ async def _request(
 ) -> dict[str, Json]:
     request = talk.request(address)
     try:
-        port = models.port(request.model)
+        port = models.port(request.model, request.base_url)
     except ModelError as error:
         return outcome_to_json(Refused(error.kind, error.message, 0))
     outcome = await call_model(port, request, clock=clock, already_tried=already_tried)

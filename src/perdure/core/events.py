@@ -95,3 +95,12 @@ class Event:
     data: dict[str, Any]
     at_ms: int
     """The store's clock at the commit."""
+
+
+def reply_in(event: Event) -> dict[str, Any] | None:
+    """Return the model's reply that an event records, as JSON, if it records one."""
+    if event.kind is not Kind.STEP_RECORDED:
+        return None
+    value: Any = event.data["value"]
+    reply: Any = value.get("reply") if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    return reply if isinstance(reply, dict) else None  # pyright: ignore[reportUnknownVariableType]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from perdure.core import codec, states
-from perdure.core.events import Event, Kind
+from perdure.core.events import Event, Kind, reply_in
 from perdure.core.ids import shard_of
 from perdure.core.views import (
     ApprovalView,
@@ -151,14 +149,6 @@ def usage_of(events: list[Event]) -> UsageView:
         model_calls=len(replies),
         cost_usd=sum(known) if len(known) == len(costs) else None,
     )
-
-
-def reply_in(event: Event) -> dict[str, Any] | None:
-    """Return the model's reply that an event records, if it records one."""
-    if event.kind is not Kind.STEP_RECORDED:
-        return None
-    value: Any = event.data["value"]
-    return value.get("reply") if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType] - JSON
 
 
 def _message(state: str, events: list[Event]) -> str | None:

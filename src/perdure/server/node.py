@@ -27,6 +27,7 @@ from perdure.server.direct import DirectApi
 from perdure.server.executor import Executor, ExecutorOptions
 from perdure.server.hub import Hub
 from perdure.server.tasks import DirectTaskSource
+from perdure.service_loop import loop_factory
 from perdure.store.protocol import Store
 from perdure.store.tx import Tx
 from perdure.store.writer import ThreadedWriter
@@ -141,7 +142,7 @@ class Node:
 
     def _run_executor(self) -> None:
         try:
-            with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            with asyncio.Runner(loop_factory=loop_factory()) as runner:
                 runner.run(self._work_until_stopped())
         except asyncio.CancelledError:
             pass
@@ -198,11 +199,3 @@ def end_former_leases(tx: Tx) -> None:
     tx.lock(next(steps))
     for _ in steps:
         raise InternalError("take_over yielded twice")
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop

@@ -1,0 +1,107 @@
+"""Perdure: a durable runtime for AI agents. A run lives on a server, in a store, not in a process.
+
+Names are loaded when they are first used, so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from perdure.agent.agent import Agent, Limits
+    from perdure.agent.context import Cancelled, ToolContext
+    from perdure.agent.tool import tool
+    from perdure.client.handle import AgentHandle, AgentStream
+    from perdure.client.results import AgentResult, AgentStatus, Status, ToolUse
+    from perdure.client.stream_events import AgentEvent
+    from perdure.core.delivery import Delivery
+    from perdure.errors import (
+        Conflict,
+        ExecutionFailed,
+        InvalidInput,
+        LeaseLost,
+        LimitExceeded,
+        NotFound,
+        PerdureError,
+        Retryable,
+        StoreFailed,
+        StoreInUse,
+        Unauthorized,
+        Unreachable,
+        UserError,
+    )
+    from perdure.runtime import AgentRuntime
+
+_WHERE = {
+    "Agent": "agent.agent",
+    "AgentEvent": "client.stream_events",
+    "AgentHandle": "client.handle",
+    "AgentResult": "client.results",
+    "AgentRuntime": "runtime",
+    "AgentStatus": "client.results",
+    "AgentStream": "client.handle",
+    "Cancelled": "agent.context",
+    "Conflict": "errors",
+    "Delivery": "core.delivery",
+    "ExecutionFailed": "errors",
+    "InvalidInput": "errors",
+    "LeaseLost": "errors",
+    "LimitExceeded": "errors",
+    "Limits": "agent.agent",
+    "NotFound": "errors",
+    "PerdureError": "errors",
+    "Retryable": "errors",
+    "Status": "client.results",
+    "StoreFailed": "errors",
+    "StoreInUse": "errors",
+    "ToolContext": "agent.context",
+    "ToolUse": "client.results",
+    "Unauthorized": "errors",
+    "Unreachable": "errors",
+    "UserError": "errors",
+    "tool": "agent.tool",
+}
+
+__all__ = [
+    "Agent",
+    "AgentEvent",
+    "AgentHandle",
+    "AgentResult",
+    "AgentRuntime",
+    "AgentStatus",
+    "AgentStream",
+    "Cancelled",
+    "Conflict",
+    "Delivery",
+    "ExecutionFailed",
+    "InvalidInput",
+    "LeaseLost",
+    "LimitExceeded",
+    "Limits",
+    "NotFound",
+    "PerdureError",
+    "Retryable",
+    "Status",
+    "StoreFailed",
+    "StoreInUse",
+    "ToolContext",
+    "ToolUse",
+    "Unauthorized",
+    "Unreachable",
+    "UserError",
+    "tool",
+]
+
+
+def __getattr__(name: str) -> object:
+    where = _WHERE.get(name)
+    if where is None:
+        raise AttributeError(f"module 'perdure' has no attribute {name!r}")
+    value = getattr(import_module(f"perdure.{where}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

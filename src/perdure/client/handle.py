@@ -1,0 +1,209 @@
+"""Hold on to an execution by its id alone: from any process, on any machine, as often as you like.
+
+Every verb has an async twin, `VERB_async`. A handle holds no state of the execution but the approvals that its last
+`get_status` showed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from typing import Any, Protocol, TypeVar
+
+from perdure.client.results import AgentResult, AgentStatus, result_of, status_of
+from perdure.client.stream_events import AgentEvent, stream_event
+from perdure.core.events import Event
+from perdure.core.views import ApprovalView, Decision, Finding, TaskView
+from perdure.errors import Conflict
+from perdure.wire.api import Api
+
+T = TypeVar("T")
+
+
+class Connection(Protocol):
+    """What a handle needs of a runtime."""
+
+    @property
+    def api(self) -> Api:
+        """The verbs, on the runtime's service loop."""
+        ...
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work` on the service loop and block until it is done."""
+        ...
+
+    async def join(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work` on the service loop and await it from any other."""
+        ...
+
+
+class AgentHandle:
+    """One execution, held by its id. Making a handle asks nobody: an unknown id shows at the first verb."""
+
+    def __init__(self, execution_id: str, runtime: Connection) -> None:
+        self.execution_id = execution_id
+        self._runtime = runtime
+        self._shown: tuple[ApprovalView, ...] | None = None
+
+    def __repr__(self) -> str:
+        return f"AgentHandle({self.execution_id!r})"
+
+    async def get_status_async(self) -> AgentStatus:
+        """Return where it stands, its open approvals with tool and exact arguments included."""
+        status = status_of(await self._runtime.join(self._runtime.api.execution(self.execution_id)))
+        self._shown = status.approvals
+        return status
+
+    def get_status(self) -> AgentStatus:
+        return self._runtime.wait(self._here(self.get_status_async))
+
+    async def approve_async(self, approval_id: str | None = None, *, reason: str = "", by: str = "") -> ApprovalView:
+        """Let one call be made. Without an id: the one that `get_status` showed, or the only one pending.
+
+        Raises `Conflict`: `ambiguous` when several are pending or they changed since they were shown, with a list;
+        `not_waiting` when none is; `already_decided` when somebody was first.
+        """
+        return await self._decide(approval_id, "approve", reason, by)
+
+    def approve(self, approval_id: str | None = None, *, reason: str = "", by: str = "") -> ApprovalView:
+        return self._runtime.wait(self._here(lambda: self.approve_async(approval_id, reason=reason, by=by)))
+
+    async def reject_async(self, reason: str = "", *, approval_id: str | None = None, by: str = "") -> ApprovalView:
+        """Refuse one call; the model is told, with the reason. Which call, and errors: as in `approve`."""
+        return await self._decide(approval_id, "reject", reason, by)
+
+    def reject(self, reason: str = "", *, approval_id: str | None = None, by: str = "") -> ApprovalView:
+        return self._runtime.wait(self._here(lambda: self.reject_async(reason, approval_id=approval_id, by=by)))
+
+    async def send_async(self, text: str, *, by: str = "", dedupe: str | None = None) -> int:
+        """Say something to the agent; it reads it before its next turn. The same `dedupe` again changes nothing."""
+        return await self._runtime.join(self._runtime.api.send(self.execution_id, text, by=by, dedupe=dedupe))
+
+    def send(self, text: str, *, by: str = "", dedupe: str | None = None) -> int:
+        return self._runtime.wait(self._here(lambda: self.send_async(text, by=by, dedupe=dedupe)))
+
+    async def pause_async(self, reason: str = "", *, by: str = "") -> None:
+        """Start nothing more until it is resumed; what is in flight is recorded."""
+        await self._runtime.join(self._runtime.api.pause(self.execution_id, by=by, reason=reason))
+
+    def pause(self, reason: str = "", *, by: str = "") -> None:
+        self._runtime.wait(self._here(lambda: self.pause_async(reason, by=by)))
+
+    async def resume_async(self, *, by: str = "") -> None:
+        """Let a paused or stuck execution go on."""
+        await self._runtime.join(self._runtime.api.resume(self.execution_id, by=by))
+
+    def resume(self, *, by: str = "") -> None:
+        self._runtime.wait(self._here(lambda: self.resume_async(by=by)))
+
+    async def stop_async(self, *, by: str = "") -> None:
+        """Have it end, completed, after the turn in progress."""
+        await self._runtime.join(self._runtime.api.stop(self.execution_id, by=by))
+
+    def stop(self, *, by: str = "") -> None:
+        self._runtime.wait(self._here(lambda: self.stop_async(by=by)))
+
+    async def cancel_async(self, reason: str = "", *, by: str = "") -> None:
+        """Have it end as soon as what began has reported; running tools are told. Returns at once."""
+        await self._runtime.join(self._runtime.api.cancel(self.execution_id, by=by, reason=reason))
+
+    def cancel(self, reason: str = "", *, by: str = "") -> None:
+        self._runtime.wait(self._here(lambda: self.cancel_async(reason, by=by)))
+
+    async def tasks_async(self) -> list[TaskView]:
+        """Return all tool calls so far, with attempts, workers and times."""
+        return await self._runtime.join(self._runtime.api.tasks(self.execution_id))
+
+    def tasks(self) -> list[TaskView]:
+        return self._runtime.wait(self._here(self.tasks_async))
+
+    async def diagnose_async(self) -> list[Finding]:
+        """Say why it does not move and which command helps."""
+        return await self._runtime.join(self._runtime.api.diagnose(self.execution_id))
+
+    def diagnose(self) -> list[Finding]:
+        return self._runtime.wait(self._here(self.diagnose_async))
+
+    def stream(self, after: int = 0) -> AgentStream:
+        """Follow it from `seq` `after` on: with `for`, with `async for`, or to its end by `get_result`."""
+        return AgentStream(self, self._runtime, after)
+
+    async def result_async(self) -> AgentResult:
+        """Wait until it has ended, well or not, and return how. Survives lost connections and server restarts."""
+        return await self.stream().get_result_async()
+
+    def result(self) -> AgentResult:
+        return self._runtime.wait(self._here(self.result_async))
+
+    async def _here(self, verb: Any) -> Any:
+        return await verb()
+
+    async def _decide(self, approval_id: str | None, decision: Decision, reason: str, by: str) -> ApprovalView:
+        chosen = approval_id or await self._only_one()
+        decided = await self._runtime.join(self._runtime.api.decide(chosen, decision, by=by, reason=reason))
+        self._shown = None
+        return decided
+
+    async def _only_one(self) -> str:
+        """Return the approval that is meant when none is named: never one that the caller has not seen."""
+        shown = self._shown
+        pending = (await self._runtime.join(self._runtime.api.execution(self.execution_id))).approvals
+        if not pending:
+            raise Conflict(
+                f"execution {self.execution_id} waits for no decision now. `get_status()` says what it waits for.",
+                code="not_waiting",
+            )
+        if len(pending) == 1 and (shown is None or [one.id for one in shown] == [pending[0].id]):
+            return pending[0].id
+        lines = "; ".join(f"{one.id}: {one.tool}({one.args})" for one in pending)
+        why = "several decisions are" if len(pending) > 1 else "another decision than the one you were shown is"
+        raise Conflict(
+            f"{why} pending in execution {self.execution_id}: {lines}. Name the one you mean: approve(approval_id).",
+            code="ambiguous",
+            approvals=[one.id for one in pending],
+        )
+
+
+class AgentStream:
+    """The news of one execution, from a place in its log on, without gap or repeat. May be iterated again."""
+
+    def __init__(self, handle: AgentHandle, runtime: Connection, after: int) -> None:
+        self._handle = handle
+        self._runtime = runtime
+        self._after = after
+
+    async def __aiter__(self) -> AsyncIterator[AgentEvent]:
+        follow = self._runtime.api.follow(self._handle.execution_id, after=self._after)
+        try:
+            while (event := await self._runtime.join(_next(follow))) is not None:
+                yield stream_event(event)
+        finally:
+            await self._runtime.join(_close(follow))
+
+    def __iter__(self) -> Iterator[AgentEvent]:
+        follow = self._runtime.api.follow(self._handle.execution_id, after=self._after)
+        try:
+            while (event := self._runtime.wait(_next(follow))) is not None:
+                yield stream_event(event)
+        finally:
+            self._runtime.wait(_close(follow))
+
+    async def get_result_async(self) -> AgentResult:
+        """Wait for the end and return the result."""
+        return await self._runtime.join(self._collect())
+
+    def get_result(self) -> AgentResult:
+        return self._runtime.wait(self._collect())
+
+    async def _collect(self) -> AgentResult:
+        events = [event async for event in self._runtime.api.follow(self._handle.execution_id)]
+        return result_of(await self._runtime.api.execution(self._handle.execution_id), events)
+
+
+async def _next(follow: AsyncIterator[Event]) -> Event | None:
+    return await anext(follow, None)
+
+
+async def _close(follow: AsyncIterator[Event]) -> None:
+    close = getattr(follow, "aclose", None)
+    if close is not None:
+        await close()

@@ -1,0 +1,280 @@
+"""The composition root: a runtime joins an agent to a server, or to one inside this process, and serves its tools.
+
+Imports everything; only `perdure/__init__.py` and the CLI import it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from perdure.agent.agent import Agent
+from perdure.agent.tool import ToolDefinition
+from perdure.client.discover import running_server
+from perdure.client.handle import AgentHandle
+from perdure.client.http import HttpApi
+from perdure.client.results import AgentResult
+from perdure.client.tasks import HttpTaskSource
+from perdure.core.codec import Json
+from perdure.core.views import ExecutionSummary, StartRequest
+from perdure.core.work import Lane
+from perdure.engine.keys import DEFAULT_COMPANY
+from perdure.engine.sweep import LOCAL_WORKER
+from perdure.errors import UserError
+from perdure.models.catalog import Catalog
+from perdure.models.port import Models
+from perdure.server.node import Node, Parts, end_former_leases
+from perdure.service_loop import ServiceLoop
+from perdure.store.ownership import open_owned
+from perdure.system import SystemClock, SystemRandom
+from perdure.wire.api import Api, TaskSource
+from perdure.worker.loop import Worker, WorkerOptions
+
+T = TypeVar("T")
+
+
+class AgentRuntime:
+    """Runs agents, serves their tools, and reaches executions by id.
+
+    With `server_url`, or `PERDURE_URL`, it talks to that server. Otherwise to this user's running server, if there is
+    one. Otherwise it is a server itself, in this process, over a SQLite file (`store`, or `PERDURE_STORE`, or a file
+    in the user's state directory): close it, kill it, and the next one goes on where it was.
+
+    Use it as `with AgentRuntime() as runtime:`; tools that are `async` then run on a loop of the runtime's own. Under
+    `async with` they run on the caller's loop, where its pools and locks work. Every verb has an async twin. No signal
+    handler is installed.
+    """
+
+    def __init__(
+        self,
+        server_url: str | None = None,
+        *,
+        api_key: str | None = None,
+        store: str | os.PathLike[str] | None = None,
+        models: Models | None = None,
+        serve_tools: bool = True,
+        slots: int = 16,
+    ) -> None:
+        """`serve_tools=False` leaves the tools of `run` and `start` to others. `slots`: tools at once, per agent.
+
+        `models` answers for models when this process is the server; by default those of the installed extras.
+        """
+        self._url = server_url or os.environ.get("PERDURE_URL")
+        self._key = api_key or os.environ.get("PERDURE_API_KEY")
+        self._store = store or os.environ.get("PERDURE_STORE")
+        self._embedded = store is not None
+        self._models = models
+        self._serve_tools = serve_tools
+        self._slots = slots
+        self._lock = threading.RLock()
+        """Guards opening, closing and the table of workers: verbs may come from any thread."""
+        self._service = ServiceLoop("perdure-service")
+        self._caller_loop: asyncio.AbstractEventLoop | None = None
+        self._api: Api | None = None
+        self._source: TaskSource | None = None
+        self._node: Node | None = None
+        self._workers: dict[str, tuple[Worker, Future[None]]] = {}
+        self._closed = False
+
+    # -- agents --------------------------------------------------------------------------------------------------------
+
+    async def start_async(self, agent: Agent, input: Json, *, idempotency_key: str | None = None) -> AgentHandle:
+        """Begin an execution and return at once. When this returns, it survives the death of every process.
+
+        The same `idempotency_key`, agent and input again give the first execution; with other input, `Conflict`
+        (`start_key_conflict`).
+        """
+        self._ensure_open()
+        if self._serve_tools:
+            self._serve(agent)
+        started = await self.join(self.api.start(StartRequest(agent.compile(), input, idempotency_key)))
+        return AgentHandle(started.id, self)
+
+    def start(self, agent: Agent, input: Json, *, idempotency_key: str | None = None) -> AgentHandle:
+        return self.wait(self._run(self.start_async(agent, input, idempotency_key=idempotency_key)))
+
+    async def run_async(self, agent: Agent, input: Json, *, idempotency_key: str | None = None) -> AgentResult:
+        """Begin an execution and wait until it has ended. Waits for decisions as long as they take."""
+        handle = await self.start_async(agent, input, idempotency_key=idempotency_key)
+        return await handle.result_async()
+
+    def run(self, agent: Agent, input: Json, *, idempotency_key: str | None = None) -> AgentResult:
+        return self.wait(self._run(self.run_async(agent, input, idempotency_key=idempotency_key)))
+
+    async def serve_async(self, *agents: Agent, blocking: bool = True) -> None:
+        """Run the tools of these agents, for executions begun anywhere; if `blocking`, until it is cancelled."""
+        self._ensure_open()
+        for agent in agents:
+            self._serve(agent)
+        if blocking:
+            await asyncio.Event().wait()
+
+    def serve(self, *agents: Agent, blocking: bool = True) -> None:
+        """As `serve_async`; if `blocking`, until Ctrl-C."""
+        try:
+            self.wait(self._run(self.serve_async(*agents, blocking=blocking)))
+        except KeyboardInterrupt:
+            self.close()
+
+    def attach(self, execution_id: str) -> AgentHandle:
+        """Return a handle on any execution, by its id alone."""
+        return AgentHandle(execution_id, self)
+
+    async def executions_async(
+        self, *, state: str | None = None, agent: str | None = None, limit: int = 50
+    ) -> list[ExecutionSummary]:
+        """Return executions, newest first."""
+        self._ensure_open()
+        return list((await self.join(self.api.executions(state=state, agent=agent, limit=limit))).items)
+
+    def executions(
+        self, *, state: str | None = None, agent: str | None = None, limit: int = 50
+    ) -> list[ExecutionSummary]:
+        return self.wait(self._run(self.executions_async(state=state, agent=agent, limit=limit)))
+
+    # -- the loop between ----------------------------------------------------------------------------------------------
+
+    @property
+    def api(self) -> Api:
+        """The verbs, to be awaited on the service loop: give them to `wait` or `join`."""
+        self._ensure_open()
+        assert self._api is not None
+        return self._api
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work` on the service loop and block until it is done."""
+        if self._caller_loop is not None and _running_loop() is self._caller_loop:
+            work.close()
+            raise UserError(
+                "a blocking verb was called on the event loop of `async with AgentRuntime()`, which its tools need. "
+                "Await the async twin instead: run_async, start_async, get_status_async, …",
+                code="use_async",
+            )
+        self._ensure_open()
+        return self._service.wait(work)
+
+    async def join(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work` on the service loop and await it from any other."""
+        self._ensure_open()
+        return await self._service.join(work)
+
+    async def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return await work
+
+    # -- life ----------------------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        self._ensure_open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        self._caller_loop = asyncio.get_running_loop()
+        await asyncio.to_thread(self._ensure_open)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.close)
+
+    def close(self) -> None:
+        """Let running tools end or hand them back, and leave. Executions stay where they are. Safe to call twice."""
+        with self._lock:
+            if self._closed or self._api is None:
+                self._closed = True
+                return
+            self._closed = True
+            workers, self._workers = self._workers, {}
+        for worker, _done in workers.values():
+            worker.stop()
+        for _worker, done in workers.values():
+            done.result()
+        self._service.wait(self._say_goodbye())
+        if self._node is not None:
+            self._node.stop()
+        self._service.stop()
+
+    async def _say_goodbye(self) -> None:
+        assert self._api is not None
+        await self._api.aclose()
+        close = getattr(self._source, "aclose", None)
+        if close is not None:
+            await close()
+
+    def _ensure_open(self) -> None:
+        with self._lock:
+            if self._closed:
+                raise UserError("this runtime is closed; make a new one.", code="runtime_closed")
+            if self._api is None:
+                self._service.start()
+                try:
+                    self._connect()
+                except BaseException:
+                    self._closed = True
+                    self._service.stop()
+                    raise
+
+    def _connect(self) -> None:
+        if self._url is None and not self._embedded:
+            state = self._service.wait(running_server())
+            if state is not None:
+                self._url, self._key = state.url, self._key or state.key
+        if self._url is not None:
+            self._api, self._source = HttpApi(self._url, self._key), HttpTaskSource(self._url, self._key)
+            return
+        self._node = open_node(self._store or default_store(), self._models or Catalog())
+        self._node.start()
+        self._api, self._source = self._node.api(DEFAULT_COMPANY), self._node.tasks(DEFAULT_COMPANY)
+
+    def _serve(self, agent: Agent) -> None:
+        """Have a worker for the agent's tools in this process, once."""
+        lanes = agent.lanes()
+        if not lanes:
+            return
+        with self._lock:
+            known = self._workers.get(agent.name)
+            if known is None:
+                self._workers[agent.name] = self._new_worker(agent, lanes)
+
+    def _new_worker(self, agent: Agent, lanes: dict[Lane, ToolDefinition]) -> tuple[Worker, Future[None]]:
+        assert self._source is not None
+        options = WorkerOptions(
+            slots=self._slots,
+            tool_loop=self._caller_loop,
+            dependencies=agent.dependencies,
+            id_prefix="" if self._node is None else LOCAL_WORKER,
+        )
+        worker = Worker(self._source, lanes, options)
+        return worker, self._service.submit(worker.run())
+
+
+def default_store() -> Path:
+    """Return the file that embedded runtimes and servers of this user share."""
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "perdure" / "perdure.db"
+
+
+def open_node(store: str | os.PathLike[str], models: Models, parts: Parts | None = None) -> Node:
+    """Own a SQLite file and open a node over it. Raises `StoreInUse` and what opening a store raises."""
+    clock, random = SystemClock(), SystemRandom()
+    parts = parts or Parts(models, clock, random)
+    owned = open_owned(store, clock=parts.clock, random=parts.random, on_takeover=end_former_leases)
+    return Node(owned.store, parts, nonce=owned.ownership.nonce, close=owned.close)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

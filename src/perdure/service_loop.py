@@ -1,0 +1,78 @@
+"""An event loop in a thread of its own, for code that must go on whatever the caller's thread does."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class ServiceLoop:
+    """Runs from `start` to `stop`. Owner: the runtime."""
+
+    def __init__(self, name: str) -> None:
+        self._thread = threading.Thread(target=self._run, name=name)
+        self._started = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._until: asyncio.Event | None = None
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop itself, once started."""
+        if self._loop is None:
+            raise RuntimeError("this loop was not started")
+        return self._loop
+
+    def start(self) -> None:
+        """Return when the loop runs."""
+        self._thread.start()
+        self._started.wait()
+
+    def stop(self) -> None:
+        """Cancel what is left on it and return when the thread has ended. Safe to call twice."""
+        if self._loop is not None and self._until is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._until.set)
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Run a coroutine there, from any thread."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run it there and block until it is done. An interrupt of the caller cancels it."""
+        future = self.submit(work)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    async def join(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run it there and await it from any loop, this one included."""
+        if asyncio.get_running_loop() is self._loop:
+            return await work
+        return await asyncio.wrap_future(self.submit(work))
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._until = asyncio.Event()
+        self._started.set()
+        await self._until.wait()
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return the faster event loop where it is installed."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
