@@ -171,9 +171,8 @@ class _Setter:
     def _heading(self, level: int, children: Sequence[Token]) -> None:
         self._flush_mark()
         style = look.heading(level, self._place)
-        heading = look.Heading(inline.markup(children, self._glyphs, size=style.fontSize), style)
-        heading.level, heading.entry = level, inline.plain(children).strip()
-        self._out.append(heading)
+        markup = inline.markup(children, self._glyphs, size=style.fontSize)
+        self._out.append(look.heading_text(markup, style, level, inline.plain(children)))
 
     def _code(self, content: str) -> None:
         self._flush_mark()

@@ -28,6 +28,9 @@ CODE_SHADE = HexColor("#f5f6f8")
 PAPERS = {"a4": A4, "letter": letter}
 MARGIN = 22 * mm
 FOOTER_SIZE = 8.0
+KEPT_HEADING = 400
+"""Characters up to which a heading stays on the page of what follows it."""
+
 INDENT = 16.0
 """One level of a list or a quote, in points."""
 
@@ -64,7 +67,6 @@ def heading(level: int, place: Place) -> ParagraphStyle:
     style.leading = size * 1.25
     style.spaceBefore, style.spaceAfter = before, after
     style.textColor = ACCENT if level == 2 else INK
-    style.keepWithNext = 1
     return style
 
 
@@ -131,10 +133,19 @@ class Text(Paragraph):
 
 
 class Heading(Text):
-    """A heading; its level and text become an entry of the outline."""
+    """A heading; its level and words become an entry of the outline."""
 
     level: int = 1
     entry: str = ""
+
+
+def heading_text(markup: str, style: ParagraphStyle, level: int, words: str) -> Heading:
+    # Not a constructor: reportlab makes the parts of a split paragraph through the one of Paragraph.
+    text = Heading(markup, style)
+    text.level, text.entry = level, words.strip()
+    # One that fills pages cannot be kept together with anything: reportlab would try for ever.
+    text.keepWithNext = int(len(words) < KEPT_HEADING)
+    return text
 
 
 class Document(BaseDocTemplate):

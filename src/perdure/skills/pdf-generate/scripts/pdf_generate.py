@@ -116,8 +116,7 @@ def _clean(text: str) -> str:
 def _title(title: str, glyphs: fonts.Glyphs) -> list[Flowable]:
     if not title:
         return []
-    heading = look.Heading(inline.text(title, glyphs), look.title())
-    heading.level, heading.entry = 1, title
+    heading = look.heading_text(inline.text(title, glyphs), look.title(), 1, title)
     return [heading, HRFlowable(width="100%", thickness=1.4, color=look.ACCENT, spaceBefore=0, spaceAfter=12)]
 
 
