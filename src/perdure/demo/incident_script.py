@@ -117,12 +117,12 @@ def _after_pdf(request: dict[str, Any], pdf: str, said: str, paid: Outcome | Non
 
 
 def _verdict(paid: Outcome, incidents: list[Incident]) -> str:
-    if paid.failed:
+    if paid.failed or "exitCode" not in paid.record:  # whoever said no left no record of a run
         return f"The paid check was not done: {paid.text[:500]}"
     output: Any = paid.output
     text = str(cast("dict[str, Any]", output).get("markdown", "") if isinstance(output, dict) else paid.text)
     wanted = {str(len(incidents)), slowest(incidents)[0].id, *(str(count) for count in severities(incidents).values())}
-    found = sum(bool(re.search(rf"(?<!\w){re.escape(figure)}(?!\w)", text)) for figure in wanted)
+    found = sum(bool(re.search(rf"(?<![\w-]){re.escape(figure)}(?!\w)", text)) for figure in wanted)
     return f"The paid check read the PDF back and found {found} of the {len(wanted)} figures looked for."
 
 
