@@ -1,0 +1,161 @@
+"""Run one tool's body, in the thread or on the loop it belongs to, and say how it ended.
+
+Nothing a body raises gets past here: `SystemExit` and `KeyboardInterrupt` in a tool end the attempt, not the worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import inspect
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from perdure import failpoints
+from perdure.agent.context import Cancelled, ToolContext, enter_tool
+from perdure.agent.tool import ToolDefinition
+from perdure.core import codec
+from perdure.core.codec import Json
+from perdure.core.delivery import Delivery
+from perdure.errors import InvalidInput, LeaseLost, LimitExceeded
+
+log = structlog.get_logger(__name__)
+
+MAX_TEXT_BYTES = 8 * 1024
+"""Of an error, or of the receipt for a result that cannot be stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """It returned; `value` is what the log will give back."""
+
+    value: Json
+    size: int
+    """Of the encoded value, in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """It raised, or what it returned cannot be stored."""
+
+    code: str
+    message: str
+    permanent: bool = False
+    """Running it again cannot change it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """It let itself be stopped."""
+
+    message: str
+
+
+Ended = Returned | Raised | Stopped
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a tool, ready to run."""
+
+    definition: ToolDefinition
+    args: Mapping[str, Json]
+    context: ToolContext
+    checked: dict[str, Any] | None = None
+    """The validated arguments, when that was done before."""
+
+    def in_thread(self, wait: Callable[[Awaitable[Any]], Any]) -> Ended:
+        """Run it here, blocking. `wait` runs to its end what a synchronous wrapper of a coroutine function returns."""
+        enter_tool(self.context)
+        try:
+            kwargs = self._kwargs()
+            failpoints.hit("tool.before_body")
+            value = self.definition.function(**kwargs)
+            if inspect.isawaitable(value):
+                value = wait(value)
+            failpoints.hit("tool.after_body")
+        except BaseException as error:  # noqa: BLE001 - whatever the user's code raises ends the attempt and no more
+            return self._judge(error)
+        return self._keep(value)
+
+    async def on_loop(self) -> Ended:
+        """Run it as a coroutine of the calling loop."""
+        enter_tool(self.context)
+        try:
+            kwargs = self._kwargs()
+            failpoints.hit("tool.before_body")
+            value = await self.definition.function(**kwargs)
+            failpoints.hit("tool.after_body")
+        except BaseException as error:  # noqa: BLE001 - as above, and a loop that sees SystemExit stops for good
+            return self._judge(error)
+        return self._keep(value)
+
+    def check(self) -> Call | Raised:
+        """Validate the arguments without running the function; returns a call that need not do it again."""
+        try:
+            return dataclasses.replace(self, checked=self.definition.validate(self.args))
+        except BaseException as error:  # noqa: BLE001 - validators are the user's code too
+            ended = self._judge(error)
+            return ended if isinstance(ended, Raised) else Raised("tool_error", ended.message)
+
+    def _kwargs(self) -> dict[str, Any]:
+        definition = self.definition
+        kwargs = definition.validate(self.args) if self.checked is None else self.checked
+        if definition.signature.context is not None:
+            kwargs = {**kwargs, definition.signature.context: self.context}
+        return kwargs
+
+    def _judge(self, error: BaseException) -> Raised | Stopped:
+        if isinstance(error, (asyncio.CancelledError, Cancelled, LeaseLost)):
+            return Stopped(describe(error))
+        if isinstance(error, InvalidInput) and error.code == "invalid_arguments":
+            return Raised(error.code, shorten(error.message), permanent=True)
+        log.debug("tool.raised", tool=self.definition.name, traceback=trace(error))
+        return Raised("tool_error", describe(error))
+
+    def _keep(self, value: object) -> Ended:
+        """Encode here, not on the worker's loop: it may take long, and runs what the user's types bring along."""
+        try:
+            text, plain = codec.round_trip(value, f"the result of tool {self.definition.name}")
+            return Returned(plain, len(text))
+        except BaseException as error:  # noqa: BLE001 - `model_dump` and the like are the user's code
+            if self.definition.options.delivery == Delivery.AT_MOST_ONCE:
+                # It acted, and that must not look like a failure; its repr is the receipt.
+                return Returned({"unserialisable": shorten(_repr(value))}, MAX_TEXT_BYTES)
+            if isinstance(error, (InvalidInput, LimitExceeded)):
+                return Raised(error.code, shorten(error.message), permanent=True)
+            return Raised("unserialisable", describe(error), permanent=True)
+
+
+def describe(error: BaseException) -> str:
+    """Return `Type: text`, short enough to store and to show to a model."""
+    kind = type(error).__qualname__
+    try:
+        text = str(error)
+    except BaseException:  # noqa: BLE001 - `__str__` is the user's code
+        text = "(its text cannot be shown)"
+    return shorten(f"{kind}: {text}" if text else kind)
+
+
+def trace(error: BaseException) -> str:
+    """Return the traceback as text. Not `exc_info`: some renderers of that print all local variables, secrets too."""
+    return "".join(traceback.format_exception(error))[-MAX_TEXT_BYTES:]
+
+
+def shorten(text: str) -> str:
+    """Cut `text` to `MAX_TEXT_BYTES`, saying how much is missing."""
+    if len(text) * 4 <= MAX_TEXT_BYTES or len(text.encode("utf-8", "surrogatepass")) <= MAX_TEXT_BYTES:
+        return text
+    kept = text.encode("utf-8", "surrogatepass")[: MAX_TEXT_BYTES - 64].decode("utf-8", "ignore")
+    return f"{kept}… ({len(text) - len(kept):,} more characters)"
+
+
+def _repr(value: object) -> str:
+    try:
+        return repr(value)
+    except BaseException:  # noqa: BLE001 - `__repr__` is the user's code
+        return f"<{type(value).__qualname__}, whose repr raises>"

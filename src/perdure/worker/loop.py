@@ -1,0 +1,317 @@
+"""The worker: one process, one long poll for all its tools, never more tasks than it has free slots.
+
+Its loop runs no user code, so no tool can keep it from prolonging leases. Start is `run`; `stop` means: take no more,
+finish or hand back, then leave.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+import structlog
+from anyio.abc import TaskGroup
+
+from perdure import failpoints
+from perdure.agent.tool import ToolDefinition
+from perdure.core.ids import new_id
+from perdure.core.ports import Clock, Random
+from perdure.core.work import LEASE_MS, Lane, LeasedTask, LeaseRequest, WorkerInfo
+from perdure.errors import InvalidInput
+from perdure.system import SystemClock, SystemRandom
+from perdure.wire.api import TaskSource
+from perdure.worker.attempt import Attempts
+from perdure.worker.body import trace
+from perdure.worker.grip import Grip
+from perdure.worker.keeper import Keeper
+from perdure.worker.link import Link, Trouble
+from perdure.worker.pace import Backoff, first_of, rest
+from perdure.worker.reports import Reports
+from perdure.worker.runners import Runners
+from perdure.worker.shutdown import SETTLE_SECONDS, leave
+from perdure.worker.slots import Slots
+
+log = structlog.get_logger(__name__)
+
+WAIT_SECONDS = 20.0
+"""Of one long poll; shorter for leases under 30 s, so that a task that comes last still has a third of its lease."""
+FLUSH_SECONDS = 5.0
+"""How long stopping waits until the last results are delivered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerOptions:
+    """How one worker works."""
+
+    slots: int = 16
+    """How many bodies run at once."""
+    name: str = ""
+    """For people; default: host and process."""
+    lease_ms: int = LEASE_MS
+    drain_seconds: float = 10.0
+    """How long running bodies may go on after the first `stop`."""
+    tool_loop: asyncio.AbstractEventLoop | None = None
+    """Where async tools run; default: a loop of the worker's own, in a thread. Best not the loop of `run`."""
+    dependencies: Any = None
+    """What tools find in `ToolContext.dependencies`."""
+    agent_dependencies: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The same for the tools of one agent, by its name."""
+    id_prefix: str = ""
+    """Of the worker's id, which is random per boot."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """A request for tasks that is not answered yet. Asked again it is the same, so a lost reply loses no task."""
+
+    request: LeaseRequest
+    asked_ms: int
+    """By this process's clock, before it was first sent."""
+
+
+class Worker:
+    """Takes tasks from a source, runs them, tells how they ended. `run` once; everything but `stop` on its loop."""
+
+    def __init__(
+        self,
+        source: TaskSource,
+        tools: Mapping[Lane, ToolDefinition],
+        options: WorkerOptions | None = None,
+        *,
+        clock: Clock | None = None,
+        random: Random | None = None,
+    ) -> None:
+        options = options or WorkerOptions()
+        if options.slots < 1 or not tools:
+            raise InvalidInput(
+                f"a worker has {len(tools)} tools and {options.slots} slots; expected at least one of each.",
+                code="bad_worker",
+            )
+        self._source, self._options = source, options
+        self._clock: Clock = clock or SystemClock()
+        self._random: Random = random or SystemRandom()
+        self.id = options.id_prefix + new_id("wrk", self._clock, self._random)
+        self.info = _describe(self.id, tools, options)
+        self._assemble(tools)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._wish: _Wish | None = None
+        self._poll_scope: anyio.CancelScope | None = None
+        self._stopping = False
+        self._drain_until_ms: int | None = None
+        self.left_running = 0
+        """How many bodies could not be stopped. Above 0, the process ends only when their threads do."""
+
+    def _assemble(self, tools: Mapping[Lane, ToolDefinition]) -> None:
+        options, clock, random = self._options, self._clock, self._random
+        self._slots = Slots(options.slots, clock)
+        self._link = Link(self._source, self.info, clock, random)
+        self._link.watch(self._slots.changed.set)
+        self._keeper = Keeper(self._source, self.id, self._link, clock, random)
+        self._reports = Reports(self._source, self.id, self._link, clock, random)
+        self._reports.when_answered(self._answered)
+        self._runners = Runners(options.tool_loop, "perdure worker", clock)
+        self._attempts = Attempts(
+            worker=self.id,
+            source=self._source,
+            link=self._link,
+            keeper=self._keeper,
+            reports=self._reports,
+            runners=self._runners,
+            tools=dict(tools),
+            dependencies=lambda agent: options.agent_dependencies.get(agent, options.dependencies),
+            clock=clock,
+            random=random,
+        )
+        wait = min(WAIT_SECONDS, options.lease_ms * 2 / 3000)
+        self._poll = _Poll(wait, Backoff(random), Backoff(random, first=0.05, ceiling=1.0), Trouble("lease"))
+
+    @property
+    def busy(self) -> int:
+        """How many slots are taken."""
+        return self._slots.taken
+
+    async def connected(self) -> None:
+        """Return once the source knows this worker and it may take tasks."""
+        await self._link.up.wait()
+
+    async def run(self) -> None:
+        """Work until `stop`. Returns when all is finished, handed back or given up, and all results are delivered.
+
+        The connection may come and go: this returns and raises for no reason of the network's. Cancelling it is not
+        stopping: bodies are cancelled at once and nothing is said.
+        """
+        self._loop = asyncio.get_running_loop()
+        log.info("worker.started", worker=self.id, worker_name=self.info.name, slots=self.info.slots)
+        try:
+            async with anyio.create_task_group() as side:
+                for part in (self._link.hold, self._keeper.run, self._reports.run):
+                    side.start_soon(part)
+                async with anyio.create_task_group() as attempts:
+                    await self._take(attempts)
+                    await self._drain()
+                    attempts.cancel_scope.cancel()
+                await self._flush()
+                side.cancel_scope.cancel()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._runners.close()
+            log.info("worker.stopped", worker=self.id, left_running=self.left_running)
+
+    def stop(self, drain_seconds: float | None = None) -> None:
+        """Ask it to stop: take no more, let bodies finish for `drain_seconds`, hand back the rest. From any thread.
+
+        Returns at once; `run` returns when it is done. A second call cuts the time that is left, by default to nothing.
+        """
+        if self._loop is None:
+            self._stop(drain_seconds)
+            return
+        try:
+            self._loop.call_soon_threadsafe(self._stop, drain_seconds)
+        except RuntimeError:
+            return  # the loop is closed: it stopped long ago
+
+    def _stop(self, drain_seconds: float | None) -> None:
+        if drain_seconds is None:
+            drain_seconds = 0.0 if self._stopping else self._options.drain_seconds
+        until_ms = self._clock.monotonic_ms() + round(drain_seconds * 1000)
+        self._drain_until_ms = until_ms if self._drain_until_ms is None else min(self._drain_until_ms, until_ms)
+        self._stopping = True
+        self._slots.changed.set()
+        if self._poll_scope is not None:
+            self._poll_scope.cancel()
+
+    # Taking tasks.
+
+    async def _take(self, attempts: TaskGroup) -> None:
+        while not self._stopping:
+            self._slots.changed.clear()  # before looking: what changes during the look must be looked at again
+            free = self._free()
+            if free <= 0 or not self._link.up.is_set():
+                await self._slots.changed.wait()
+                continue
+            with anyio.CancelScope() as self._poll_scope:
+                await self._lease(attempts, free)
+            self._poll_scope = None
+
+    def _free(self) -> int:
+        # Results that nobody takes are bounded too: they are as many bodies' worth of memory.
+        return min(self._slots.left, 2 * self._options.slots - self._reports.pending)
+
+    async def _lease(self, attempts: TaskGroup, free: int) -> None:
+        asked_ms = self._clock.monotonic_ms()
+        wish = self._wish = self._wish or _Wish(self._request(free), asked_ms)
+        try:
+            failpoints.hit("worker.lease.send")
+            tasks = await self._source.lease(wish.request, wait_seconds=self._poll.wait_seconds)
+            failpoints.hit("worker.lease.received")
+        except Exception as error:  # noqa: BLE001 - whatever it was, there may be tasks the next time
+            self._poll.trouble.met(error)
+            await self._clock.sleep(self._poll.after_failure.pause())
+            return
+        self._wish = None
+        self._poll.trouble.over()
+        self._poll.after_failure.reset()
+        for task in tasks:
+            self._admit(attempts, task, wish.asked_ms)
+        if tasks:
+            self._poll.after_nothing.reset()
+        elif self._clock.monotonic_ms() - asked_ms < self._poll.wait_seconds * 500:
+            await self._clock.sleep(self._poll.after_nothing.pause())  # a source that does not wait is not hammered
+
+    def _request(self, free: int) -> LeaseRequest:
+        return LeaseRequest(
+            worker=self.id,
+            nonce=self._random.token(16).hex(),
+            lanes=self.info.lanes,
+            slots=free,
+            lease_ms=self._options.lease_ms,
+        )
+
+    def _admit(self, attempts: TaskGroup, task: LeasedTask, asked_ms: int) -> None:
+        grip = self._grip(task, asked_ms)
+        self._slots.take(grip)
+        self._keeper.add(grip)
+        attempts.start_soon(self._perform, grip)
+
+    def _grip(self, task: LeasedTask, asked_ms: int) -> Grip:
+        return Grip(task, self._clock, asked_ms=asked_ms, poke=self._poke)
+
+    def _poke(self) -> None:
+        """From any thread: a body asks for a heartbeat."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._keeper.poke)
+
+    async def _perform(self, grip: Grip) -> None:
+        try:
+            await self._attempts.perform(grip)
+        except Exception as error:  # noqa: BLE001 - a bug of ours in one attempt: its lease runs out, the others go on
+            facts = {"execution": grip.task.execution, "task": grip.task.address, "traceback": trace(error)}
+            log.error("worker.attempt_broke", **facts)  # noqa: TRY400 - `exception` may print local variables
+            self._keeper.drop(grip)
+        finally:
+            self._slots.free(grip)
+
+    def _answered(self, grip: Grip) -> None:
+        self._keeper.drop(grip)
+        self._slots.changed.set()
+
+    # Leaving.
+
+    async def _drain(self) -> None:
+        log.info("worker.stopping", worker=self.id, running=self._slots.taken)
+        await self._settle_wish()
+        self.left_running = await leave(self._slots, self._attempts, self._clock, self._left_to_drain)
+
+    async def _settle_wish(self) -> None:
+        """Ask once more for the answer to a poll that stopping cut off, and return what it brought."""
+        wish, self._wish = self._wish, None
+        if wish is None or not self._link.up.is_set():
+            return
+
+        async def settle() -> None:
+            try:
+                tasks = await self._source.lease(wish.request, wait_seconds=0)
+            except Exception as error:  # noqa: BLE001 - a courtesy: leases that nobody keeps run out
+                self._poll.trouble.met(error)
+                return
+            if tasks:
+                await self._attempts.hand_back([self._grip(task, wish.asked_ms) for task in tasks])
+
+        await first_of(settle, lambda: self._clock.sleep(SETTLE_SECONDS))
+
+    def _left_to_drain(self) -> int:
+        return (self._drain_until_ms or 0) - self._clock.monotonic_ms()
+
+    async def _flush(self) -> None:
+        if self._reports.pending:
+            await rest(self._clock, FLUSH_SECONDS, self._reports.idle)
+        if self._reports.pending:
+            facts = {"results": self._reports.pending, "action": "their tasks will be tried again, or ruled on"}
+            log.error("worker.results_undelivered", **facts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Poll:
+    """How the worker asks for tasks."""
+
+    wait_seconds: float
+    after_failure: Backoff
+    after_nothing: Backoff
+    trouble: Trouble
+
+
+def _describe(worker: str, tools: Mapping[Lane, ToolDefinition], options: WorkerOptions) -> WorkerInfo:
+    host, pid = platform.node(), os.getpid()
+    return WorkerInfo(
+        worker=worker,
+        name=options.name or f"{host}:{pid}",
+        lanes=tuple(sorted(tools, key=lambda lane: (lane.agent, lane.tool, lane.queue))),
+        slots=options.slots,
+        pid=pid,
+        host=host,
+    )

@@ -1,0 +1,169 @@
+"""`at_most_once`: the body starts once or never, and only after the claim was answered."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from memory_tasks import Fault, MemoryTasks
+from perdure.errors import Unreachable
+from perdure.system import SystemClock
+from perdure.testing.clock import FakeClock
+from working import at_work, make_worker
+
+pytestmark = pytest.mark.anyio
+
+ONCE = {"delivery": "at_most_once"}
+
+
+async def test_the_claim_is_answered_before_the_body_starts() -> None:
+    source = MemoryTasks(SystemClock())
+    states: list[str] = []
+
+    def pay(cents: int) -> str:
+        states.append(source.rows[address].state)
+        return "paid"
+
+    async with at_work(make_worker(source, SystemClock(), pay)):
+        address = source.add("pay", {"cents": 5}, **ONCE)
+        await source.reported(address)
+    assert states == ["begun"]
+    assert source.rows[address].reports[0].value == "paid"
+
+
+async def test_other_modes_send_no_begin() -> None:
+    def read() -> None: ...
+
+    source = MemoryTasks(SystemClock())
+    async with at_work(make_worker(source, SystemClock(), read)):
+        one, two = source.add("read"), source.add("read", delivery="repeatable")
+        await source.reported(one, two)
+    assert source.sent("begin") == []
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["request lost", "reply lost"])
+async def test_a_lost_begin_is_sent_again_with_its_nonce_and_the_body_runs_once(after: bool) -> None:
+    ran: list[int] = []
+
+    def pay() -> None:
+        ran.append(1)
+
+    source = MemoryTasks(SystemClock())
+    source.faults["begin"] = [Fault(Unreachable("lost"), after=after)] * 2
+    async with at_work(make_worker(source, SystemClock(), pay)):
+        address = source.add("pay", **ONCE)
+        await source.reported(address)
+    assert len(source.sent("begin")) == 3
+    assert len({begin.nonce for begin in source.sent("begin")}) == 1
+    assert ran == [1]
+
+
+async def test_a_refused_begin_starts_nothing_and_says_nothing() -> None:
+    ran: list[int] = []
+
+    def pay() -> None:
+        ran.append(1)
+
+    source = MemoryTasks(SystemClock())
+    gate = asyncio.Event()
+    source.faults["begin"] = [Fault(hang=gate)]
+    worker = make_worker(source, SystemClock(), pay)
+    async with at_work(worker):
+        address = source.add("pay", **ONCE)
+        await source.until(lambda: source.in_flight["begin"] == 1)
+        source.rows[address].fence += 1
+        gate.set()
+        await source.until(lambda: source.in_flight["begin"] == 0)
+        source.rows[address].state = "dead"
+        other = source.add("pay")
+        await source.reported(other)
+    assert ran == [1], "the other's"
+    assert source.rows[address].reports == []
+
+
+async def test_what_is_not_wanted_any_more_goes_back_without_a_begin_of_its_body() -> None:
+    ran: list[int] = []
+
+    def pay() -> None:
+        ran.append(1)
+
+    source = MemoryTasks(SystemClock())
+    source.cancelling = True
+    async with at_work(make_worker(source, SystemClock(), pay)):
+        address = source.add("pay", **ONCE)
+        await source.until(lambda: len(source.sent("hand_back")) == 1)
+        source.rows[address].state = "dead"
+    assert ran == []
+
+
+async def test_bad_arguments_are_found_before_begin() -> None:
+    def pay(cents: int) -> None: ...
+
+    source = MemoryTasks(SystemClock())
+    async with at_work(make_worker(source, SystemClock(), pay)):
+        address = source.add("pay", {"cents": "many"}, **ONCE)
+        await source.reported(address)
+    failure = source.rows[address].reports[0].failure
+    assert failure is not None
+    assert (failure.code, failure.permanent) == ("invalid_arguments", True)
+    assert "cents" in failure.message
+    assert source.sent("begin") == []
+
+
+async def test_an_answer_that_took_longer_than_the_lease_starts_nothing_before_a_heartbeat() -> None:
+    clock = FakeClock()
+    source = MemoryTasks(clock)
+    order: list[str] = []
+
+    async def pay() -> None:
+        order.append("body")
+
+    gate = asyncio.Event()
+    source.faults["begin"] = [Fault(hang=gate)]
+    async with at_work(make_worker(source, clock, pay, tool_loop=asyncio.get_running_loop())):
+        address = source.add("pay", **ONCE)
+        await source.until(lambda: source.in_flight["begin"] == 1)
+        source.faults["beat"] = [Fault(Unreachable("cut off"))] * 40
+        clock.advance(29)  # of 30: as if this process had been stopped
+        source.rows[address].lease_until_ms += 600_000
+        gate.set()
+        await source.until(lambda: source.in_flight["begin"] == 0)
+        while len(source.faults["beat"]) > 30:
+            assert order == []
+            await clock.asleep(2)
+            clock.advance(1)
+            await asyncio.sleep(0)
+        source.faults["beat"].clear()
+        while not source.rows[address].reports:
+            clock.advance(1)
+            await asyncio.sleep(0)
+    assert order == ["body"]
+
+
+async def test_a_claim_cancelled_before_its_body_started_says_so() -> None:
+    clock = FakeClock()
+    source = MemoryTasks(clock)
+
+    def pay() -> None:
+        raise AssertionError("must not start")
+
+    gate = asyncio.Event()
+    source.faults["begin"] = [Fault(hang=gate)]
+    async with at_work(make_worker(source, clock, pay)):
+        address = source.add("pay", **ONCE)
+        await source.until(lambda: source.in_flight["begin"] == 1)
+        clock.advance(11)
+        await source.until(lambda: len(source.sent("beat")) == 1)
+        source.rows[address].state, source.rows[address].begin_nonce = "begun", source.sent("begin")[0].nonce
+        source.cancelling = True
+        for beats in (2, 3):  # the third is sent when the second's answer was heard
+            await clock.asleep(2)
+            clock.advance(11)
+            await source.until(lambda beats=beats: len(source.sent("beat")) == beats)
+        gate.set()
+        await source.reported(address)
+    report = source.rows[address].reports[0]
+    assert report.outcome == "cancelled"
+    assert report.failure is not None
+    assert "had not started" in report.failure.message
