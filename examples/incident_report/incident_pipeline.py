@@ -75,6 +75,7 @@ def run_premium_skill(skill: str, args: list[str]) -> dict[str, Any]:
 report_agent = Agent(
     name="incident_report_agent",
     model=os.environ.get("INCIDENT_MODEL", "openai/gpt-5.5"),
+    base_url=os.environ.get("INCIDENT_BASE_URL"),
     tools=[run_skill, run_premium_skill],
     instructions="""\
 You make PDF reports from CSV exports of incidents.

@@ -19,4 +19,4 @@ with AgentRuntime() as runtime:
     handle = AgentHandle(execution_id=sys.argv[1], runtime=runtime)
     result = handle.stream().get_result()  # if it waits for a decision: approve.py, in another terminal
     print(result.status)
-    print(result.output["result"])
+    print(result.raise_for_status().output["result"])

@@ -14,4 +14,4 @@ csv = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).with_name("incid
 with AgentRuntime() as runtime:
     result = runtime.run(report_agent, f"Create a PDF summary report of {csv}.")
     print(result.status)
-    print(result.output["result"])
+    print(result.raise_for_status().output["result"])

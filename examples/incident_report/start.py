@@ -24,4 +24,4 @@ with AgentRuntime() as runtime:
     hoard: list[bytearray] = []
     while "--leak" in sys.argv:
         hoard.append(bytearray(8 * 1024 * 1024))
-    print(handle.stream().get_result().output["result"])
+    print(handle.stream().get_result().raise_for_status().output["result"])
