@@ -1,0 +1,98 @@
+"""JSON from strangers has one meaning or is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perdure.errors import LimitExceeded, UserError
+from perdure.wire import strict
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4)
+)
+
+BAD = {
+    "nothing": b"",
+    "half": b'{"a": ',
+    "two values": b"1 2",
+    "single quotes": b"{'a': 1}",
+    "trailing comma": b"[1,]",
+    "NaN": b"[NaN]",
+    "Infinity": b'{"a": -Infinity}',
+    "a number that overflows": b"[1e400]",
+    "an integer of 5,000 digits": b"[" + b"9" * 5000 + b"]",
+    "a key twice": b'{"a": 1, "a": 2}',
+    "a key twice, deep": b'{"x": [{"b": {"a": 1, "c": 0, "a": 1}}]}',
+    "a key twice, once escaped": b'{"a": 1, "\\u0061": 2}',
+    "Latin-1": b'{"a": "\xe9"}',
+    "UTF-16": '{"a": 1}'.encode("utf-16"),
+    "a byte order mark": b"\xef\xbb\xbf{}",
+    "a control character": b'{"a": "\x01"}',
+    "a comment": b'{"a": 1 /* no */}',
+    "surrogates as bytes": b'{"a": "\xed\xa0\x80"}',
+}
+
+
+@pytest.mark.parametrize("text", BAD.values(), ids=BAD.keys())
+def test_what_is_not_json_of_one_meaning_is_refused(text: bytes) -> None:
+    with pytest.raises(UserError) as caught:
+        strict.parse(text)
+    assert caught.value.code == "bad_json"
+
+
+@pytest.mark.parametrize("depth", [strict.MAX_DEPTH + 1, 500, 5_000, 100_000])
+@pytest.mark.parametrize(("start", "end"), [(b"[", b"]"), (b'{"a":', b"}"), (b'[{"":', b"}]")])
+def test_deep_nesting_is_refused(depth: int, start: bytes, end: bytes) -> None:
+    with pytest.raises(UserError) as caught:
+        strict.parse(start * depth + b"1" + end * depth)
+    assert caught.value.code in {"json_too_deep", "bad_json"}
+    with pytest.raises(UserError):
+        strict.parse(start * depth)
+
+
+def test_the_greatest_depth_is_read() -> None:
+    text = b"[" * strict.MAX_DEPTH + b"]" * strict.MAX_DEPTH
+    assert strict.parse(text) == json.loads(text)
+
+
+def test_brackets_and_colons_in_text_count_for_nothing() -> None:
+    value = {"[" * 200: '\\"' + "{" * 200 + '":\\\\', "a": [{"b": "::"}]}
+    assert strict.parse(json.dumps(value).encode()) == value
+
+
+def test_too_many_containers_are_refused() -> None:
+    with pytest.raises(LimitExceeded) as caught:
+        strict.parse(b"[" + b"[]," * (strict.MAX_CONTAINERS + 1) + b"1]")
+    assert caught.value.code == "json_too_large"
+
+
+@pytest.mark.parametrize(
+    "value", [2**53 + 1, 2**63, 2**64, -(2**63) - 1, 10**300, "\x00", "\ud800", {"\udfff": [2**80]}]
+)
+def test_what_models_and_tools_produce_is_kept_as_it_is(value: object) -> None:
+    assert strict.parse(json.dumps(value).encode()) == value
+
+
+def test_a_key_twice_is_named() -> None:
+    with pytest.raises(UserError, match="'amount' is given twice"):
+        strict.parse(b'{"amount": 1, "to": "x", "amount": 1000}')
+
+
+@given(VALUES)
+def test_every_json_value_is_read_as_what_it_is(value: object) -> None:
+    text = json.dumps(value)
+    assert strict.parse(text.encode()) == json.loads(text)
+
+
+@given(st.binary(max_size=60) | st.text(alphabet='[]{}":,\\u0dea1 ', max_size=40).map(str.encode))
+def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+    try:
+        value = strict.parse(data)
+    except UserError:
+        return
+    assert value == json.loads(data)
