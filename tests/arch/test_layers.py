@@ -7,15 +7,16 @@ import tomllib
 import source_tree
 from source_tree import fail_on, imports_of
 
-EDGE = "errors core version failpoints system wire"
+EDGE = "errors log core version failpoints system wire"
 WHOLE = f"{EDGE} store agent models toolbox client worker server"
 LAYERS: dict[str, str] = {
     "errors": "",
+    "log": "",
     "failpoints": "",
     "version": "",
     "core": "errors",
     "system": "core",
-    "store": "errors core version failpoints",
+    "store": "errors log core version failpoints",
     "engine": "errors core store",
     "flow": "errors core",
     "models": "errors core failpoints",

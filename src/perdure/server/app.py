@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import structlog
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -17,6 +16,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from perdure.core.ports import Clock
 from perdure.errors import InternalError, PerdureError, Retryable, UserError
+from perdure.log import get_log
 from perdure.server import guard, openapi
 from perdure.server.auth import Gate, KeyGate, OpenGate
 from perdure.server.backend import Backend
@@ -31,7 +31,7 @@ from perdure.wire import codec, routes, strict
 from perdure.wire.errors import dump_error, status_of
 from perdure.wire.state_file import proof
 
-log = structlog.get_logger("perdure.http")
+log = get_log("perdure.http")
 
 
 class App:

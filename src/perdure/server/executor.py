@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import anyio
-import structlog
 
 from perdure.agent.loop import agent_loop
 from perdure.agent.spec import AgentSpec, spec_from_json
@@ -27,6 +26,7 @@ from perdure.engine.sweep import Drop, Renew, drop, renew
 from perdure.errors import LeaseLost, PerdureError, StoreFailed
 from perdure.flow.context import Failed
 from perdure.flow.driver import Run
+from perdure.log import get_log
 from perdure.models.port import Models
 from perdure.server.bridge import Bridge
 from perdure.server.hub import Hub
@@ -34,7 +34,7 @@ from perdure.server.journal import DirectJournal, events_of, read_log
 from perdure.store.protocol import Reads
 from perdure.store.tx import Note
 
-log = structlog.get_logger(__name__)
+log = get_log(__name__)
 
 POLL_SECONDS = 5.0
 """How often to look without a hint."""

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import anyio
-import structlog
 
 from perdure.core.ports import Clock, Random
 from perdure.core.views import ServerInfo
@@ -21,6 +20,7 @@ from perdure.core.work import WorkerInfo
 from perdure.engine.keys import AddKey, Principal, add_key, principal_of
 from perdure.engine.sweep import Drop, Sweep, drop, expire_owned, expire_tasks, fire_timers, take_over
 from perdure.errors import InternalError, PerdureError, StoreFailed
+from perdure.log import get_log
 from perdure.models.port import Models
 from perdure.server.bridge import Bridge
 from perdure.server.direct import DirectApi
@@ -33,7 +33,7 @@ from perdure.store.tx import Tx
 from perdure.store.writer import ThreadedWriter
 from perdure.version import VERSION
 
-log = structlog.get_logger(__name__)
+log = get_log(__name__)
 
 SWEEP_SECONDS = 0.5
 """How often to see whether a lease ran out or a timer is due: a read, and a write only if so."""

@@ -15,10 +15,10 @@ from collections.abc import Callable, Coroutine, Generator
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-import structlog
 import uvicorn
 
 from perdure.core.ports import Clock, Random
+from perdure.log import get_log
 from perdure.server.app import App
 from perdure.server.auth import AdminKey, admin_key
 from perdure.server.backend import Backend
@@ -29,7 +29,7 @@ from perdure.system import SystemClock, SystemRandom
 from perdure.wire import state_file
 from perdure.wire.state_file import ServerState
 
-log = structlog.get_logger("perdure.serve")
+log = get_log("perdure.serve")
 
 T = TypeVar("T")
 

@@ -10,19 +10,19 @@ from collections.abc import AsyncIterator, Coroutine, Generator
 from contextlib import aclosing, contextmanager
 from typing import Any, TypeVar, cast
 
-import structlog
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from perdure.core.events import Event
 from perdure.core.ports import Clock
 from perdure.errors import PerdureError, Retryable
+from perdure.log import get_log
 from perdure.server.guard import ClientGone
 from perdure.wire import frames
 
 T = TypeVar("T")
 
-log = structlog.get_logger("perdure.http")
+log = get_log("perdure.http")
 
 
 class Streams:

@@ -5,13 +5,13 @@ The rules of a batch stand in `take`, the protocol of operations in `_apply`, an
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from perdure import failpoints
 from perdure.errors import InternalError, PerdureError, Retryable, StoreFailed, StoreFull
+from perdure.log import get_log
 from perdure.store.operation import Operation, Steps
 from perdure.store.protocol import Again, Ref, Store
 from perdure.store.tx import Note, Tx
@@ -24,7 +24,7 @@ MAX_LOOK_AHEAD = 1_024
 TRIES = 10
 """How often a batch is run that hits deadlocks or lost connections, before its callers are told to try later."""
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 Publish = Callable[[Sequence[Note]], None]
 
@@ -193,7 +193,7 @@ class Batches:
         if self.failed is not None:
             return
         self.failed = error
-        log.error("writer.store_failed", extra={"code": error.code, "reason": error.message})
+        log.error("writer.store_failed", code=error.code, reason=error.message)
         _tell(self._on_failed, error)
 
 

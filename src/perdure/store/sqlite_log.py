@@ -6,11 +6,11 @@ swallow a failed fsync.
 
 from __future__ import annotations
 
-import logging
 import os
 
 from perdure.core.ports import Clock
 from perdure.errors import StoreFull
+from perdure.log import get_log
 from perdure.store.pool import ReaderPool
 from perdure.store.protocol import Again
 from perdure.store.sqlite_link import SqliteLink
@@ -27,7 +27,7 @@ READ_MS = 10_000
 WAIT_MS = 200
 """How long a reset waits for younger reads."""
 
-log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 
 class WriteAheadLog:
@@ -66,13 +66,11 @@ class WriteAheadLog:
         now_ms = self._clock.monotonic_ms()
         for reader in list(self._readers.out):
             if now_ms - reader.since_ms >= READ_MS:
-                log.warning(
-                    "store.read_ended", extra={"store": str(self._link.place), "age_ms": now_ms - reader.since_ms}
-                )
+                log.warning("store.read_ended", store=str(self._link.place), age_ms=now_ms - reader.since_ms)
                 reader.expire()
         self.empty()
         if (size := self._size()) >= LIMIT_BYTES:
-            log.warning("store.log_large", extra={"store": str(self._link.place), "bytes": size})
+            log.warning("store.log_large", store=str(self._link.place), bytes=size)
 
     def _checkpoint(self, mode: str) -> None:
         try:

@@ -8,15 +8,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-import structlog
-
 from perdure.core.ports import Clock, Random
 from perdure.core.work import WorkerInfo
 from perdure.errors import PerdureError, Unreachable
+from perdure.log import get_log
 from perdure.wire.api import TaskSource
 from perdure.worker.pace import CEILING_SECONDS, Backoff, rest
 
-log = structlog.get_logger(__name__)
+log = get_log(__name__)
 
 
 class Link:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
-import structlog
 from anyio.abc import TaskGroup
 
 from perdure import failpoints
@@ -23,6 +22,7 @@ from perdure.core.ids import new_id
 from perdure.core.ports import Clock, Random
 from perdure.core.work import LEASE_MS, Lane, LeasedTask, LeaseRequest, WorkerInfo
 from perdure.errors import InvalidInput
+from perdure.log import get_log
 from perdure.system import SystemClock, SystemRandom
 from perdure.wire.api import TaskSource
 from perdure.worker.attempt import Attempts
@@ -36,7 +36,7 @@ from perdure.worker.runners import Runners
 from perdure.worker.shutdown import SETTLE_SECONDS, leave
 from perdure.worker.slots import Slots
 
-log = structlog.get_logger(__name__)
+log = get_log(__name__)
 
 WAIT_SECONDS = 20.0
 """Of one long poll; shorter for leases under 30 s, so that a task that comes last still has a third of its lease."""

@@ -11,18 +11,17 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import structlog
-
 from perdure import failpoints
 from perdure.core.ports import Clock, Random
 from perdure.core.work import Answer, Failure, Report
 from perdure.errors import InternalError, InvalidInput, LimitExceeded
+from perdure.log import get_log
 from perdure.wire.api import TaskSource
 from perdure.worker.grip import Grip
 from perdure.worker.link import Link, Trouble, why
 from perdure.worker.pace import Backoff, rest
 
-log = structlog.get_logger(__name__)
+log = get_log(__name__)
 
 MAX_REPORTS = 256
 MAX_BYTES = 4 * 1024 * 1024

@@ -12,13 +12,12 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-import structlog
-
 from perdure.core.ports import Clock
+from perdure.log import get_log
 from perdure.worker.body import Call, Ended, Raised, Stopped
 from perdure.worker.pace import ends_within
 
-log = structlog.get_logger(__name__)
+log = get_log(__name__)
 
 T = TypeVar("T")
 

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import structlog
-
 from perdure.core.ports import Clock
+from perdure.log import get_log
 from perdure.worker.attempt import STOP_SECONDS, Attempts
 from perdure.worker.grip import Grip, Phase
 from perdure.worker.pace import first_of
 from perdure.worker.slots import Slots
 
-log = structlog.get_logger(__name__)
+log = get_log(__name__)
 
 SETTLE_SECONDS = 2.0
 """How long stopping waits for a last request, other than the reports."""
