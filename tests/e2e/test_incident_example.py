@@ -18,6 +18,9 @@ from typing import Any
 import pytest
 from pypdf import PdfReader
 
+import http_server
+from perdure import AgentHandle, AgentRuntime
+from perdure.client.stream_events import ApprovalRequested
 from perdure.demo.incident_script import reply
 
 ROOT = Path(__file__).parents[2]
@@ -120,6 +123,42 @@ def test_another_process_finishes_what_a_killed_one_began(
     assert model.turns == [1, 2, 3]
 
 
+@pytest.mark.parametrize("decision", [[], ["--reject", "over budget"]])
+def test_the_paid_skill_waits_for_a_person_while_nobody_is_alive(
+    env: dict[str, str], model: ModelEndpoint, tmp_path: Path, decision: list[str]
+) -> None:
+    with http_server.process(tmp_path / "server.db") as server:
+        env |= {"PERDURE_URL": f"{server.url}/api", "PERDURE_API_KEY": server.key}
+        with subprocess.Popen(
+            program("start.py", "--premium"), env=env, cwd=tmp_path, stdout=subprocess.PIPE, text=True
+        ) as first:
+            assert first.stdout is not None
+            execution = next(line.strip() for line in first.stdout if line.startswith("exe_"))
+            with AgentRuntime(server.url, api_key=server.key) as runtime:
+                news = AgentHandle(execution, runtime).stream()
+                asked = next(event for event in news if isinstance(event, ApprovalRequested))
+            first.kill()
+        decided = subprocess.run(
+            program("approve.py", execution, *decision),
+            env=env,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert decided.stdout.startswith(f"run_premium_skill {asked.args}")
+        done = subprocess.run(
+            program("resume.py", execution), env=env, cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        again = subprocess.run(
+            program("approve.py", execution), env=env, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+    assert len(pdf_in(done.stdout).pages) == 1
+    assert ("over budget" if decision else "found 6 of the 6 figures") in done.stdout
+    assert model.turns == [1, 2, 3, 4]
+    assert (again.returncode, again.stderr) == (1, f"{execution} waits for nobody: it is completed\n")
+
+
 def pipeline(code: str, env: dict[str, str], cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run code that has the example's module at hand."""
     code = f"import sys; sys.path.insert(0, {str(EXAMPLE)!r}); import json, incident_pipeline as p\n{code}"
@@ -129,12 +168,11 @@ def pipeline(code: str, env: dict[str, str], cwd: Path) -> subprocess.CompletedP
 def test_the_free_tool_refuses_what_costs_money(env: dict[str, str], tmp_path: Path) -> None:
     done = pipeline("print(json.dumps(p.run_skill('pdf-to-markdown', ['x.pdf'])))", env, tmp_path)
     assert "not one of the free skills" in json.loads(done.stdout)["refused"]
-    assert p_approval(env, tmp_path) == [False, True]
 
 
-def p_approval(env: dict[str, str], tmp_path: Path) -> list[bool]:
+def test_only_the_paid_tool_asks_first(env: dict[str, str], tmp_path: Path) -> None:
     code = "print(json.dumps([one.options.approval_required for one in p.report_agent.definitions().values()]))"
-    return json.loads(pipeline(code, env, tmp_path).stdout)
+    assert json.loads(pipeline(code, env, tmp_path).stdout) == [False, True]
 
 
 def test_any_runner_with_the_two_verbs_will_do(env: dict[str, str], tmp_path: Path) -> None:

@@ -106,6 +106,8 @@ def test_a_program_gets_a_record_also_of_what_could_not_run(here: Path) -> None:
         (["list", "--dir", "absent"], 2, "absent is not a folder"),
         (["run", "--dir", "absent", "read-csv"], 2, "absent is not a folder"),
         (["run", "--timeout", "0", "read-csv"], 2, "--timeout"),
+        (["run", "--timeout", "nan", "read-csv"], 2, "--timeout"),
+        (["run", "--timeout", "1e30", "read-csv"], 2, "--timeout"),
     ],
 )
 def test_a_mistake_gets_a_sentence_and_no_traceback(here: Path, args: list[str], code: int, said: str) -> None:

@@ -27,6 +27,7 @@ app = typer.Typer(
 )
 
 EXIT_USAGE = 2
+MAX_TIMEOUT_SECONDS = 7 * 86_400.0
 
 Dirs = Annotated[
     list[Path] | None,
@@ -77,9 +78,9 @@ def run_command(
             show_default="./.skills/exports",
         ),
     ] = None,
-    timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds until the script is stopped.")] = (
-        DEFAULT_TIMEOUT.total_seconds()
-    ),
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=0.1, max=MAX_TIMEOUT_SECONDS, help="Seconds until the script is stopped.")
+    ] = DEFAULT_TIMEOUT.total_seconds(),
     dirs: Dirs = None,
 ) -> None:
     """Run a skill here and now: `perdure skills run read-csv -- incidents.csv`.
@@ -87,6 +88,8 @@ def run_command(
     Without --json its output comes as it is, and the exit code is the script's. This command never asks: a price is
     agreed to by whoever calls it.
     """
+    if timeout != timeout:
+        raise typer.BadParameter("nan is no number of seconds.", param_hint="--timeout")
     # So that a polite stop goes the way of Ctrl-C, which ends the script too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
