@@ -220,6 +220,9 @@ class Run:
         self._take(await journal.record(self.replay.last_seq, items))
 
     async def _park(self, journal: Journal) -> Outcome | None:
+        """Let go, unless news came while this was decided: what is fed but not handed over must not be slept on."""
+        if self._gap or not self.replay.used_up:
+            return None
         events = await journal.park(self.replay.last_seq, self._active_ms())
         self._take(events)
         return None if events else "parked"

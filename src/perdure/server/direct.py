@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,9 @@ from perdure.engine.rule import Rule, rule
 from perdure.engine.signal import Signal, signal
 from perdure.engine.start import Start, start
 from perdure.errors import InvalidInput
+from perdure.server.journal import events_of
 from perdure.store.protocol import Reads
+from perdure.store.tx import Note
 
 if TYPE_CHECKING:
     from perdure.server.node import Node
@@ -93,25 +96,40 @@ class DirectApi:
         return await self._bridge.read(page)
 
     async def follow(self, execution: str, *, after: int = 0) -> AsyncIterator[Event]:
+        heard: deque[Event] = deque()
         stir = asyncio.Event()
-        with self._node.hub.listening([("events", execution)], lambda _note: stir.set()):
+
+        def hear(note: Note) -> None:
+            heard.extend(events_of(note.rows))
+            stir.set()
+
+        with self._node.hub.listening([("events", execution)], hear):
+            stored = await self.events(execution, after=after)  # after we began to listen: nothing falls between
             while True:
-                stir.clear()  # before looking: what is appended meanwhile must wake us
-                page = await self.events(execution, after=after)
-                for event in page:
+                for event in stored:
                     after = event.seq
                     yield event
                     if event.kind in TERMINAL_KINDS:
                         return
-                if not page:
-                    if await self._over(execution):
+                stored = _next_heard(heard, after)
+                if not stored:
+                    stored = await self._look(execution, after, stir, heard)
+                    if stored is None:
                         return
-                    await _wait(stir)
 
-    async def _over(self, execution: str) -> bool:
-        """Whether nothing will ever follow: its end lies before where the follower began."""
+    async def _look(
+        self, execution: str, after: int, stir: asyncio.Event, heard: deque[Event]
+    ) -> list[Event] | None:
+        """Wait for news; read the log if none is heard for long or something is missing. None when it is over."""
+        if not heard:
+            stir.clear()
+            if await _stirred(stir):
+                return _next_heard(heard, after)
+        page = await self.events(execution, after=after)
+        if page:
+            return page
         row = await self._bridge.read(lambda reads: query.execution_row_of(reads, self._company, execution))
-        return row["state"] in states.TERMINAL
+        return None if row["state"] in states.TERMINAL and row["next_seq"] - 1 <= after else []
 
     async def send(self, execution: str, text: str, *, by: str = "", dedupe: str | None = None) -> int:
         codec.encode(text, "message")
@@ -165,8 +183,20 @@ class DirectApi:
         return None
 
 
-async def _wait(stir: asyncio.Event) -> None:
+def _next_heard(heard: deque[Event], after: int) -> list[Event]:
+    """Take from what was heard all that follows `after` without a gap; drop what is older."""
+    ready: list[Event] = []
+    while heard and heard[0].seq <= after + 1:
+        event = heard.popleft()
+        if event.seq == after + 1:
+            ready.append(event)
+            after += 1
+    return ready
+
+
+async def _stirred(stir: asyncio.Event) -> bool:
     try:
         await asyncio.wait_for(stir.wait(), POLL_SECONDS)
     except TimeoutError:
-        return
+        return False
+    return True
