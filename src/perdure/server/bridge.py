@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import anyio.to_thread
 
 from perdure.errors import PerdureError
-from perdure.store.batch import Job
+from perdure.store.batch import Entry
 from perdure.store.operation import Operation
 from perdure.store.protocol import Reads, Store
 from perdure.store.writer import Writer
@@ -61,22 +61,22 @@ class Bridge:
 
 
 class _Target:
-    """Resolves all jobs of one batch on one loop with a single call across threads."""
+    """Resolves all entries of one batch on one loop with a single call across threads."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
 
-    def settle(self, jobs: Sequence[Job]) -> None:
+    def settle(self, entries: Sequence[Entry]) -> None:
         if not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(_resolve, jobs)
+            self.loop.call_soon_threadsafe(_resolve, entries)
 
 
-def _resolve(jobs: Sequence[Job]) -> None:
-    for job in jobs:
-        future: asyncio.Future[Any] = job.token
+def _resolve(entries: Sequence[Entry]) -> None:
+    for entry in entries:
+        future: asyncio.Future[Any] = entry.token
         if future.done():  # its caller was cancelled
             continue
-        if job.error is not None:
-            future.set_exception(job.error)
+        if entry.error is not None:
+            future.set_exception(entry.error)
         else:
-            future.set_result(job.result)
+            future.set_result(entry.result)

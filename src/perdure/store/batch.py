@@ -1,4 +1,4 @@
-"""What the writer does with a batch, without the thread: take jobs in order, run them as one transaction, settle them.
+"""What the writer does with a batch, without the thread: take entries in order, run them in one transaction, settle.
 
 The rules of a batch stand in `take`, the protocol of operations in `_apply`, and who gets which error in `run`.
 """
@@ -20,7 +20,7 @@ MAX_OPERATIONS = 256
 MAX_BYTES = 1_000_000
 """By the `size` of the rows that have one; a row larger than this goes alone."""
 MAX_LOOK_AHEAD = 1_024
-"""Jobs looked at for one batch: a long queue for one key costs no more than this."""
+"""Entries looked at for one batch: a long queue for one key costs no more than this."""
 TRIES = 10
 """How often a batch is run that hits deadlocks or lost connections, before its callers are told to try later."""
 
@@ -30,15 +30,17 @@ Publish = Callable[[Sequence[Note]], None]
 
 
 class Settle(Protocol):
-    """Who waits for jobs: an event loop's bridge, or a blocked thread."""
+    """Who waits for entries: an event loop's bridge, or a blocked thread."""
 
-    def settle(self, jobs: Sequence[Job]) -> None:
-        """Take the ended jobs of one batch, in the order they were submitted. Called on the writer's thread, once for
-        each job, after the commit; must be quick and must not raise."""
+    def settle(self, entries: Sequence[Entry]) -> None:
+        """Take the ended entries of one batch, in the order they were submitted.
+
+        Called on the writer's thread, once for each entry, after the commit; must be quick and must not raise.
+        """
         ...
 
 
-class Job:
+class Entry:
     """One row on its way through the writer. Owner: the writer, until it is settled."""
 
     __slots__ = ("error", "keys", "operation", "result", "row", "size", "target", "token")
@@ -63,7 +65,7 @@ class Batches:
     """
 
     def __init__(self, store: Store, publish: Publish, on_failed: Callable[[StoreFailed], None]) -> None:
-        self.queue: deque[Job] = deque()
+        self.queue: deque[Entry] = deque()
         self.failed: StoreFailed | None = None
         """Why nothing is accepted any more."""
         self.commits = 0
@@ -71,44 +73,44 @@ class Batches:
         self._store = store
         self._publish = publish
         self._on_failed = on_failed
-        self._running: list[Job] = []
-        self._deferred: list[Job] = []
+        self._running: list[Entry] = []
+        self._deferred: list[Entry] = []
 
     def __bool__(self) -> bool:
         """Whether there is anything to do."""
         return bool(self._deferred or self.queue)
 
-    def take(self) -> list[Job]:
-        """Return the jobs of the next batch and leave the rest in order.
+    def take(self) -> list[Entry]:
+        """Return the entries of the next batch and leave the rest in order.
 
-        A key occurs once. A job that shares a key with one taken or left behind is left behind too, so what concerns
+        A key occurs once. An entry that shares a key with one taken or left behind is left behind too, so what concerns
         one key happens in the order in which it was submitted.
         """
-        batch: list[Job] = []
-        left: list[Job] = []
+        batch: list[Entry] = []
+        left: list[Entry] = []
         seen: set[str] = set()
         waiting = iter(self._deferred)
         room = MAX_BYTES
         for _ in range(MAX_LOOK_AHEAD):
-            job = next(waiting, None) or (self.queue.popleft() if self.queue else None)
-            if job is None:
+            entry = next(waiting, None) or (self.queue.popleft() if self.queue else None)
+            if entry is None:
                 break
-            if job.keys and not seen.isdisjoint(job.keys):
-                left.append(job)
-            elif batch and job.size > room:
-                left.append(job)
+            if entry.keys and not seen.isdisjoint(entry.keys):
+                left.append(entry)
+            elif batch and entry.size > room:
+                left.append(entry)
                 break
             else:
-                batch.append(job)
-                room -= job.size
+                batch.append(entry)
+                room -= entry.size
                 if len(batch) == MAX_OPERATIONS:
                     break
-            seen.update(job.keys)
+            seen.update(entry.keys)
         self._deferred = [*left, *waiting]
         return batch
 
     def run(self, pause: Callable[[int], None]) -> int:
-        """Run one batch to its end, settle its jobs and return how many there were.
+        """Run one batch to its end, settle its entries and return how many there were.
 
         `pause` is called with the number of a try that is to be repeated.
         """
@@ -127,7 +129,7 @@ class Batches:
         return len(batch)
 
     def fail_all(self, error: PerdureError) -> None:
-        """End every job not yet settled with `error`."""
+        """End every entry not yet settled with `error`."""
         rest = [*self._running, *self._deferred, *self.queue]
         self._running.clear()
         self._deferred.clear()
@@ -135,8 +137,8 @@ class Batches:
         _fail(rest, error)
         self._settle(rest)
 
-    def _commit_all(self, batch: list[Job], pause: Callable[[int], None]) -> list[Note]:
-        """Commit the batch, or say in each job why not. What fails together is run again one by one."""
+    def _commit_all(self, batch: list[Entry], pause: Callable[[int], None]) -> list[Note]:
+        """Commit the batch, or say in each entry why not. What fails together is run again one by one."""
         reason: Again | None = None
         for attempt in range(1, TRIES + 1):
             try:
@@ -155,24 +157,24 @@ class Batches:
                 if len(batch) == 1:
                     _fail(batch, error)
                     return []
-                return [note for job in batch for note in self._commit_all([job], pause)]
+                return [note for entry in batch for note in self._commit_all([entry], pause)]
         _fail(
             batch, Retryable(f"the database did not take the change after {TRIES} tries: {reason}", code="store_busy")
         )
         return []
 
-    def _commit(self, batch: list[Job]) -> list[Note]:
-        groups: dict[int, list[Job]] = {}
-        for job in batch:
-            groups.setdefault(id(job.operation), []).append(job)
+    def _commit(self, batch: list[Entry]) -> list[Note]:
+        groups: dict[int, list[Entry]] = {}
+        for entry in batch:
+            groups.setdefault(id(entry.operation), []).append(entry)
         with self._store.write() as connection:
             tx = Tx(connection)
             results = _apply(tx, list(groups.values()))
             notes = tx.flush()
             _pass("before_commit", groups.values())
-        for jobs, found in zip(groups.values(), results, strict=True):
-            for job, result in zip(jobs, found, strict=True):
-                job.result = result
+        for entries, found in zip(groups.values(), results, strict=True):
+            for entry, result in zip(entries, found, strict=True):
+                entry.result = result
         self.commits += 1
         self.operations += len(batch)
         try:
@@ -181,13 +183,13 @@ class Batches:
             _fail(batch, fault)  # as if the answer had been lost: committed, and nobody is told
         return notes
 
-    def _settle(self, batch: list[Job]) -> None:
+    def _settle(self, batch: list[Entry]) -> None:
         """Tell each target once."""
-        targets: dict[int, list[Job]] = {}
-        for job in batch:
-            targets.setdefault(id(job.target), []).append(job)
-        for jobs in targets.values():
-            _tell(jobs[0].target.settle, jobs)
+        targets: dict[int, list[Entry]] = {}
+        for entry in batch:
+            targets.setdefault(id(entry.target), []).append(entry)
+        for entries in targets.values():
+            _tell(entries[0].target.settle, entries)
 
     def _fail_for_good(self, error: StoreFailed) -> None:
         if self.failed is not None:
@@ -197,46 +199,46 @@ class Batches:
         _tell(self._on_failed, error)
 
 
-def _apply(tx: Tx, groups: Sequence[list[Job]]) -> list[list[Any]]:
+def _apply(tx: Tx, groups: Sequence[list[Entry]]) -> list[list[Any]]:
     """Run all first halves, lock what they asked for in one order, run all second halves; return results by group."""
     running: list[Steps[Any]] = []
     wanted: list[Ref] = []
-    for jobs in groups:
-        steps = jobs[0].operation.apply(tx, [job.row for job in jobs])
+    for entries in groups:
+        steps = entries[0].operation.apply(tx, [entry.row for entry in entries])
         running.append(steps)
-        wanted.extend(_first_half(steps, jobs))
+        wanted.extend(_first_half(steps, entries))
     tx.lock(wanted)
-    return [_finish(steps, jobs) for steps, jobs in zip(running, groups, strict=True)]
+    return [_finish(steps, entries) for steps, entries in zip(running, groups, strict=True)]
 
 
-def _first_half(steps: Steps[Any], jobs: list[Job]) -> Iterable[Ref]:
+def _first_half(steps: Steps[Any], entries: list[Entry]) -> Iterable[Ref]:
     try:
         return next(steps)
     except StopIteration:
-        raise InternalError(f"operation {jobs[0].operation.name} returned without its yield") from None
+        raise InternalError(f"operation {entries[0].operation.name} returned without its yield") from None
 
 
-def _finish(steps: Steps[Any], jobs: list[Job]) -> list[Any]:
-    name = jobs[0].operation.name
+def _finish(steps: Steps[Any], entries: list[Entry]) -> list[Any]:
+    name = entries[0].operation.name
     try:
         next(steps)
     except StopIteration as end:
         results: list[Any] = end.value
-        if len(results) == len(jobs):
+        if len(results) == len(entries):
             return results
-        raise InternalError(f"operation {name} gave {len(results)} results for {len(jobs)} rows") from None
+        raise InternalError(f"operation {name} gave {len(results)} results for {len(entries)} rows") from None
     raise InternalError(f"operation {name} yielded twice; it locks once and then returns")
 
 
-def _pass(moment: str, groups: Iterable[list[Job]]) -> None:
+def _pass(moment: str, groups: Iterable[list[Entry]]) -> None:
     if failpoints.active:
-        for jobs in groups:
-            failpoints.hit(f"{jobs[0].operation.name}.{moment}")
+        for entries in groups:
+            failpoints.hit(f"{entries[0].operation.name}.{moment}")
 
 
-def _fail(batch: Iterable[Job], error: Exception) -> None:
-    for job in batch:
-        job.error = error
+def _fail(batch: Iterable[Entry], error: Exception) -> None:
+    for entry in batch:
+        entry.error = error
 
 
 def _tell(listener: Callable[[Any], None], what: Any) -> None:

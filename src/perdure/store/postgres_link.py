@@ -89,6 +89,7 @@ class PostgresLink:
         self.address = address
         self.now_ms = 0
         """The store's clock in this transaction; set by whoever opens it."""
+        self.reads_only = False
         self._queries = queries
         self._database = database
 
@@ -181,9 +182,11 @@ class PostgresLink:
         return results
 
     def _refusal(self, error: Exception, query: Query, *params: Params) -> Exception:
-        if isinstance(error, psycopg.Error) and (error.sqlstate or isinstance(error, psycopg.OperationalError)):
+        if isinstance(error, pg.ReadOnlySqlTransaction) and self.reads_only:
+            return InternalError(f"query {query.name} writes, and was run by a reader: {error}", code="bad_sql")
+        if isinstance(error, psycopg.Error) and not isinstance(error, psycopg.DataError):
             return refusal(error, self.address, query.name)
-        # not the server's word but psycopg's: a value that it would not send
+        # A value that psycopg would not send, or the database not take.
         wrong = [bad_value(query.name, one, query.params) for one in params]
         return next((found for found in wrong if isinstance(found, InvalidInput)), wrong[0])
 
@@ -228,6 +231,7 @@ def _configure(link: PostgresLink, *, writes: bool) -> None:
     if found["commits"] in _WEAK_COMMITS:
         settings["synchronous_commit"] = "on"
     if not writes:
+        link.reads_only = True
         settings["default_transaction_read_only"] = "on"
     for name, value in settings.items():
         link.execute("SELECT set_config(%(name)s, %(value)s, false)", {"name": name, "value": value})

@@ -48,13 +48,13 @@ class Query:
         return "".join(placeholder(text) if kind == "param" else literal(text) for kind, text in _pieces(self.sql))
 
 
-def load_queries(dialect: str, *folders: Path) -> Mapping[str, Query]:
+def load_queries(dialect: str, *folders: Path, overrides: Path = OVERRIDES) -> Mapping[str, Query]:
     """Return every query for `dialect` by name; `folders` hold further base queries, as tests bring them.
 
     Raises InternalError for a text that no release should contain: two queries of one name, an override of nothing or
     without a reason, a `::`, or more than one statement.
     """
-    return _load(dialect, (SQL, *folders), OVERRIDES)
+    return _load(dialect, (SQL, *folders), overrides)
 
 
 @cache

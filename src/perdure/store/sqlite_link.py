@@ -80,6 +80,7 @@ class SqliteLink:
         """The store's clock in this transaction; set by whoever opens it."""
         self.spoiled = False
         """Whether a statement of this transaction failed: it must then not be committed, as PostgreSQL would not."""
+        self.reads_only = False
         self._statements = statements
         self._cursor = database.cursor()
         _open.add(self)
@@ -153,6 +154,8 @@ class SqliteLink:
             # not SQLite's word but Python's: a value that it would not bind
             wrong = [bad_value(statement.name, one, statement.params) for one in params]
             return next((found for found in wrong if isinstance(found, InvalidInput)), wrong[0])
+        if error.sqlite_errorcode == sqlite3.SQLITE_READONLY and self.reads_only:
+            return InternalError(f"query {statement.name} writes, and was run by a reader: {error}", code="bad_sql")
         return refusal(error, self.place, statement.name)
 
 
@@ -185,6 +188,7 @@ def open_link(place: Path, statements: Mapping[str, Statement], *, writes: bool)
 def _configure(link: SqliteLink, *, writes: bool) -> None:
     link.execute("PRAGMA temp_store = MEMORY")
     if not writes:
+        link.reads_only = True
         link.execute("PRAGMA query_only = ON")
         return
     _enter_wal(link)

@@ -1,6 +1,6 @@
 """All writes of a process, through one thread and in natural batches: what queues during a commit is the next batch.
 
-The only place in the store with a thread. No timer: an idle writer commits at once. A job is settled, and hints are
+The only place in the store with a thread. No timer: an idle writer commits at once. An entry is settled, and hints are
 published, strictly after its commit.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from perdure.errors import InternalError, PerdureError, Retryable, StoreFailed
-from perdure.store.batch import Batches, Job, Publish, Settle
+from perdure.store.batch import Batches, Entry, Publish, Settle
 from perdure.store.operation import Operation
 from perdure.store.protocol import Store
 from perdure.store.tx import Note
@@ -28,8 +28,8 @@ MAX_PAUSE_SECONDS = 1.0
 class Writer(Protocol):
     """Takes operations for one store. Safe from any thread."""
 
-    def submit(self, operation: Operation[R, Any], row: R, target: Settle, token: Any = None) -> Job:
-        """Queue a row and return at once; `target.settle` gets the job, with `token` in it, when it has ended.
+    def submit(self, operation: Operation[R, Any], row: R, target: Settle, token: Any = None) -> Entry:
+        """Queue a row and return at once; `target.settle` gets the entry, with `token` in it, when it has ended.
 
         Raises StoreFailed once the store has failed, Retryable (`shutting_down`) after `stop`, and whatever the
         operation's `keys` raise: in these cases `settle` is not called.
@@ -85,25 +85,25 @@ class ThreadedWriter:
         """Rows committed so far."""
         return self._batches.operations
 
-    def submit(self, operation: Operation[R, Any], row: R, target: Settle, token: Any = None) -> Job:
+    def submit(self, operation: Operation[R, Any], row: R, target: Settle, token: Any = None) -> Entry:
         if self._pid != os.getpid():
             what = "the writer belongs to the process that this one was forked from; make a runtime after the fork"
             raise StoreFailed(what, code="store_forked")
-        job = Job(operation, row, target, token)
+        entry = Entry(operation, row, target, token)
         with self._lock:
             self._refuse()
-            self._batches.queue.append(job)
+            self._batches.queue.append(entry)
         if self._idle:
             self._wake.set()
-        return job
+        return entry
 
     def call(self, operation: Operation[R, T], row: R) -> T:
         if threading.current_thread() is self._thread:
             raise InternalError("the writer's own thread cannot wait for the writer")
         done = _Blocked()
-        job = self.submit(operation, row, done)
+        entry = self.submit(operation, row, done)
         done.wait()
-        return outcome(job)
+        return outcome(entry)
 
     def stop(self) -> None:
         if self._pid != os.getpid():
@@ -138,7 +138,7 @@ class ThreadedWriter:
                 with self._lock:  # whoever got in before `stop` has queued by now
                     return bool(self._batches)
             self._idle = True
-            # Clear, then look: a job that arrives from here on sees `_idle` and wakes us.
+            # Clear, then look: an entry that arrives from here on sees `_idle` and wakes us.
             self._wake.clear()
             if not self._batches and not self._stopping.is_set():
                 self._wake.wait()
@@ -167,20 +167,20 @@ class InlineWriter:
 
     @property
     def pending(self) -> bool:
-        """Whether jobs wait for `run_batch`."""
+        """Whether entries wait for `run_batch`."""
         return bool(self._batches)
 
-    def submit(self, operation: Operation[R, Any], row: R, target: Settle, token: Any = None) -> Job:
+    def submit(self, operation: Operation[R, Any], row: R, target: Settle, token: Any = None) -> Entry:
         if self._batches.failed is not None:
             raise StoreFailed(self._batches.failed.message, code=self._batches.failed.code)
         if self._stopped:
             raise Retryable("the writer was stopped", code="shutting_down")
-        job = Job(operation, row, target, token)
-        self._batches.queue.append(job)
-        return job
+        entry = Entry(operation, row, target, token)
+        self._batches.queue.append(entry)
+        return entry
 
     def run_batch(self) -> int:
-        """Commit one batch of what is queued and return how many jobs it settled."""
+        """Commit one batch of what is queued and return how many entries it settled."""
         return self._batches.run(lambda _attempt: None)
 
     def drain(self) -> None:
@@ -190,25 +190,25 @@ class InlineWriter:
 
     def call(self, operation: Operation[R, T], row: R) -> T:
         done = _Ended()
-        job = self.submit(operation, row, done)
+        entry = self.submit(operation, row, done)
         while not done.ended:
             self.run_batch()
-        return outcome(job)
+        return outcome(entry)
 
     def stop(self) -> None:
         self._stopped = True
         self.drain()
 
 
-def outcome(job: Job) -> Any:
-    """Return a settled job's result, or raise its error."""
-    if job.error is not None:
-        raise job.error
-    return job.result
+def outcome(entry: Entry) -> Any:
+    """Return a settled entry's result, or raise its error."""
+    if entry.error is not None:
+        raise entry.error
+    return entry.result
 
 
 class _Blocked:
-    """A thread that waits for one job. A bare lock: an Event costs five times as much."""
+    """A thread that waits for one entry. A bare lock: an Event costs five times as much."""
 
     __slots__ = ("_lock",)
 
@@ -219,12 +219,12 @@ class _Blocked:
     def wait(self) -> None:
         self._lock.acquire()
 
-    def settle(self, jobs: Sequence[Job]) -> None:
+    def settle(self, entries: Sequence[Entry]) -> None:
         self._lock.release()
 
 
 class _Ended:
     ended = False
 
-    def settle(self, jobs: Sequence[Job]) -> None:
+    def settle(self, entries: Sequence[Entry]) -> None:
         self.ended = True
