@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 
 from perdure.agent.agent import Agent
 from perdure.agent.tool import ToolDefinition
-from perdure.client.discover import running_server
+from perdure.client.discover import key_for, knows_nonce, running_server
 from perdure.client.handle import AgentHandle
 from perdure.client.http import HttpApi
 from perdure.client.results import AgentResult
@@ -31,7 +31,7 @@ from perdure.models.catalog import Catalog
 from perdure.models.port import Models
 from perdure.server.node import Node, Parts, end_former_leases
 from perdure.service_loop import ServiceLoop
-from perdure.store.ownership import open_owned
+from perdure.store.ownership import Ask, open_owned, read_hint
 from perdure.system import SystemClock, SystemRandom
 from perdure.wire.api import Api, TaskSource
 from perdure.worker.loop import Worker, WorkerOptions
@@ -231,10 +231,13 @@ class AgentRuntime:
             if state is not None:
                 self._url, self._key = state.url, self._key or state.key
         if self._url is not None:
+            self._key = self._key or self._service.wait(key_for(self._url))
             self._api, self._source = HttpApi(self._url, self._key), HttpTaskSource(self._url, self._key)
             return
-        self._node = open_node(self._store or default_store(), self._models or Catalog())
-        self._node.start()
+        store = self._store or default_store()
+        ask = owner_check(store, self._service.wait)
+        self._node = open_node(store, self._models or Catalog(), ask=ask)
+        self._node.start(self._service.loop)
         self._api, self._source = self._node.api(DEFAULT_COMPANY), self._node.tasks(DEFAULT_COMPANY)
 
     def _serve(self, agent: Agent) -> None:
@@ -265,12 +268,28 @@ def default_store() -> Path:
     return Path(state) / "perdure" / "perdure.db"
 
 
-def open_node(store: str | os.PathLike[str], models: Models, parts: Parts | None = None) -> Node:
-    """Own a SQLite file and open a node over it. Raises `StoreInUse` and what opening a store raises."""
+def open_node(
+    store: str | os.PathLike[str], models: Models, parts: Parts | None = None, *, ask: Ask | None = None
+) -> Node:
+    """Own a SQLite file and open a node over it. Raises what opening a store raises, and `StoreInUse`.
+
+    `ask` finds out whether an owner that says where it listens is alive there: see `owner_check`.
+    """
     clock, random = SystemClock(), SystemRandom()
     parts = parts or Parts(models, clock, random)
-    owned = open_owned(store, clock=parts.clock, random=parts.random, on_takeover=end_former_leases)
-    return Node(owned.store, parts, nonce=owned.ownership.nonce, close=owned.close)
+    owned = open_owned(store, clock=parts.clock, random=parts.random, ask=ask, on_takeover=end_former_leases)
+    ownership = owned.ownership
+    return Node(owned.store, parts, nonce=ownership.nonce, close=owned.close, announce=ownership.announce)
+
+
+def owner_check(store: str | os.PathLike[str], wait: Callable[[Coroutine[Any, Any, bool]], bool]) -> Ask:
+    """Return what asks the owner of a store for proof that it lives. `wait` runs the question to its end."""
+
+    def ask(address: str) -> str | None:
+        hint = read_hint(store)
+        return hint.nonce if hint is not None and wait(knows_nonce(address, hint.nonce)) else None
+
+    return ask
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

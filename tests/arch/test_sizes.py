@@ -17,7 +17,9 @@ CLASS_LINES = 250
 NESTING = 3
 PARAMETERS = 7
 
-EXCEPTIONS: dict[str, str] = {}
+EXCEPTIONS: dict[str, str] = {
+    "src/perdure/cli/server.py::server parameters": "Typer makes each parameter an option of the command line",
+}
 """`path::name what` -> reason. An entry that is no longer needed fails."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

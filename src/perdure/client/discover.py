@@ -9,9 +9,11 @@ from __future__ import annotations
 import hmac
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 import orjson
 
+from perdure.client.address import base_url, is_loopback
 from perdure.client.channel import Ask, Channel
 from perdure.core.ports import Random
 from perdure.errors import PerdureError
@@ -30,9 +32,24 @@ async def running_server(path: Path | None = None, *, random: Random | None = No
     state = state_file.read(path or state_file.default_path())
     if state is None or not state.url:
         return None
+    return state if await knows_nonce(state.url, state.nonce, random=random) else None
+
+
+async def key_for(url: str, path: Path | None = None) -> str | None:
+    """Return the key of this user's running server if it is the one at `url`, else None: no key leaves on a guess."""
+    target = urlsplit(base_url(url))
+    if not is_loopback(target.geturl()):
+        return None
+    state = await running_server(path)
+    if state is None or not is_loopback(state.url) or urlsplit(state.url).port != target.port:
+        return None
+    return state.key or None
+
+
+async def knows_nonce(url: str, nonce: str, *, random: Random | None = None) -> bool:
+    """Say whether the server that answers at `url` knows `nonce`. One that does not learns nothing of it."""
     challenge = (random or SystemRandom()).token(16).hex()
-    answer = await _ask(state.url, challenge)
-    return state if hmac.compare_digest(answer, state_file.proof(state.nonce, challenge)) else None
+    return hmac.compare_digest(await _ask(url, challenge), state_file.proof(nonce, challenge))
 
 
 async def _ask(url: str, challenge: str) -> str:

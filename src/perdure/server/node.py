@@ -1,7 +1,7 @@
 """One process's share of a store: its writer, its executor, its sweeps, and who may ask it what.
 
-The embedded runtime and the HTTP server both stand on a node. Threads: the writer's, and one for the executor's loop;
-callers bring their own loops.
+The embedded runtime and the HTTP server both stand on a node. It has the writer's thread; the executor runs on an event
+loop that serves Perdure alone, the owner's or one of its own: never on one where users' code runs.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Generator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import anyio
 
@@ -27,7 +29,7 @@ from perdure.server.direct import DirectApi
 from perdure.server.executor import Executor, ExecutorOptions
 from perdure.server.hub import Hub
 from perdure.server.tasks import DirectTaskSource
-from perdure.service_loop import loop_factory
+from perdure.service_loop import ServiceLoop
 from perdure.store.protocol import Store
 from perdure.store.tx import Tx
 from perdure.store.writer import ThreadedWriter
@@ -54,14 +56,24 @@ class Parts:
 class Node:
     """Open for business from `start` to `stop`. Safe from any thread and any loop."""
 
-    def __init__(self, store: Store, parts: Parts, *, nonce: str = "", close: Callable[[], None] | None = None) -> None:
-        """`close` gives the store up at the end; without it the node only closes the store."""
+    def __init__(
+        self,
+        store: Store,
+        parts: Parts,
+        *,
+        nonce: str = "",
+        close: Callable[[], None] | None = None,
+        announce: Callable[[str | None], None] | None = None,
+    ) -> None:
+        """`close` gives the store up at the end; without it the node only closes the store. `announce` tells who else
+        wants the store where its owner listens."""
         self.parts = parts
         self.hub = Hub()
         self.failure: PerdureError | None = None
         self.draining = False
         self._store = store
         self._close = close or store.close
+        self._announce = announce
         self._writer = ThreadedWriter(store, publish=self.hub.publish, on_failed=self._failed)
         self.bridge = Bridge(store, self._writer)
         self._info = ServerInfo(VERSION, store.id, nonce, store.dialect, parts.clock.wall_ms())
@@ -69,27 +81,43 @@ class Node:
         self._apis: dict[str, DirectApi] = {}
         self._sources: dict[str, DirectTaskSource] = {}
         self._executor: Executor | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._work: asyncio.Task[None] | None = None
+        self._own_loop: ServiceLoop | None = None
+        self._leave: Callable[[], None] | None = None
+        """Set while the executor runs: makes it let go of everything and end."""
+        self._work: Future[None] | None = None
         self._running = threading.Event()
-        self._thread = threading.Thread(target=self._run_executor, name="perdure-executor")
 
     # -- life ----------------------------------------------------------------------------------------------------------
 
-    def start(self) -> None:
-        """Begin to claim and drive executions; return when it does."""
-        self._thread.start()
-        self._running.wait()
+    def start(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        """Begin to claim and drive executions, on `loop` or on one in a thread of its own.
+
+        Called from another thread than the loop's, it returns when the executor runs; on the loop itself, at once.
+        """
+        if loop is None:
+            self._own_loop = ServiceLoop("perdure-executor")
+            self._own_loop.start()
+            loop = self._own_loop.loop
+        self._work = asyncio.run_coroutine_threadsafe(self._work_until_stopped(), loop)
+        if not _runs_here(loop):
+            self._running.wait()
 
     def stop(self) -> None:
-        """Take nothing more, let go of everything, and close the store. Safe to call twice."""
+        """Take nothing more, let go of everything, close the store. Safe to call twice; not on the executor's loop."""
         self.draining = True
-        if self._loop is not None and self._work is not None and self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._work.cancel)
-        if self._thread.ident is not None:
-            self._thread.join()
+        if self._leave is not None:
+            self._leave()
+        if self._work is not None:
+            wait((self._work,))
+        if self._own_loop is not None:
+            self._own_loop.stop()
         self._writer.stop()
         self._close()
+
+    def announce(self, address: str | None) -> None:
+        """Say where this owner of the store listens, to processes that find the store taken."""
+        if self._announce is not None:
+            self._announce(address)
 
     def drain(self) -> None:
         """Take nothing more. The end of a liveness connection now says nothing about its worker."""
@@ -101,7 +129,7 @@ class Node:
 
     def ready(self) -> bool:
         """Say whether the store answers and the executor runs."""
-        return self.accepting and self._running.is_set() and self._thread.is_alive()
+        return self.accepting and self._running.is_set() and self._work is not None and not self._work.done()
 
     # -- who asks ------------------------------------------------------------------------------------------------------
 
@@ -138,38 +166,31 @@ class Node:
             if self._workers.get(key) is info:
                 del self._workers[key]
 
-    # -- the executor's thread -----------------------------------------------------------------------------------------
-
-    def _run_executor(self) -> None:
-        try:
-            with asyncio.Runner(loop_factory=loop_factory()) as runner:
-                runner.run(self._work_until_stopped())
-        except asyncio.CancelledError:
-            pass
-        except StoreFailed as error:
-            self._failed(error)
-        except Exception as error:
-            log.exception("node.executor_died")
-            self.failure = self.failure or InternalError(f"the executor died: {error!r}; see the log and restart")
-        finally:
-            self._running.set()
+    # -- the executor --------------------------------------------------------------------------------------------------
 
     async def _work_until_stopped(self) -> None:
         parts = self.parts
-        self._executor = Executor(self.bridge, self.hub, parts.models, parts.clock, parts.random, parts.executor)
-        self._loop = asyncio.get_running_loop()
-        self._work = asyncio.current_task()
+        loop, leave = asyncio.get_running_loop(), asyncio.Event()
+        executor = Executor(self.bridge, self.hub, parts.models, parts.clock, parts.random, parts.executor)
+        self._executor = executor
+        self._leave = lambda: _call(loop, leave.set)
         self._running.set()
+        if self.draining:
+            return
         try:
             async with anyio.create_task_group() as group:
-                group.start_soon(self._executor.run)
+                group.start_soon(executor.run)
                 group.start_soon(self._sweep_forever)
-        except BaseExceptionGroup as errors:
-            raise errors.exceptions[0] from None
-        finally:
-            if self.failure is None:
-                with anyio.CancelScope(shield=True):
-                    await self.bridge.run(drop, Drop(self._executor.holder))
+                await leave.wait()
+                group.cancel_scope.cancel()
+        except* StoreFailed as errors:
+            self._failed(_first(errors))
+        except* Exception as errors:
+            log.exception("node.executor_died")
+            found = _first(errors)
+            self.failure = self.failure or InternalError(f"the executor died: {found!r}; see the log and restart")
+        if self.failure is None:
+            await self.bridge.run(drop, Drop(executor.holder))
 
     async def _sweep_forever(self) -> None:
         while True:
@@ -199,3 +220,20 @@ def end_former_leases(tx: Tx) -> None:
     tx.lock(next(steps))
     for _ in steps:
         raise InternalError("take_over yielded twice")
+
+
+def _first(errors: BaseExceptionGroup[Any]) -> Any:
+    found = errors.exceptions[0]
+    return _first(found) if isinstance(found, BaseExceptionGroup) else found
+
+
+def _call(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(what)
+
+
+def _runs_here(loop: asyncio.AbstractEventLoop) -> bool:
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False

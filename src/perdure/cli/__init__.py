@@ -1,0 +1,1 @@
+"""The command line. One module per noun; nothing of the library imports it."""

@@ -1,0 +1,77 @@
+"""Reach the server that a command is about, and ask it something. The only place where the CLI opens a connection."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+
+import typer
+
+from perdure.errors import Unreachable
+
+if TYPE_CHECKING:
+    from perdure.client.http import HttpApi
+
+T = TypeVar("T")
+
+Server = Annotated[
+    str | None,
+    typer.Option(
+        "--server",
+        metavar="URL",
+        envvar="PERDURE_URL",
+        help="The server's address. By default the one that this user runs on this machine.",
+    ),
+]
+LogLevel = Annotated[
+    Literal["debug", "info", "warning", "error"], typer.Option("--log-level", help="How much is logged, on stderr.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Whom to ask, and with which key."""
+
+    url: str
+    key: str | None
+
+
+async def find(server: str | None) -> Target:
+    """Return the server to speak to. Its key: PERDURE_API_KEY, or for this user's own server its state file's.
+
+    Raises `Unreachable` if none was named and this user runs none, and `InvalidInput` (`bad_address`).
+    """
+    from perdure.client.address import base_url
+    from perdure.client.discover import key_for, running_server
+
+    key = os.environ.get("PERDURE_API_KEY") or None
+    if server:
+        url = base_url(server)
+        return Target(url, key or await key_for(url))
+    state = await running_server()
+    if state is None:
+        raise Unreachable(
+            "this user runs no Perdure server on this machine. Start one with `perdure server`, or name one: "
+            "--server URL, or PERDURE_URL."
+        )
+    return Target(state.url, key or state.key or None)
+
+
+def ask(server: str | None, question: Callable[[HttpApi], Awaitable[T]]) -> T:
+    """Put one question to the server and return the answer. Raises the errors of the verbs."""
+
+    async def asked() -> T:
+        from perdure.client.http import HttpApi
+
+        target = await find(server)
+        api = HttpApi(target.url, target.key)
+        try:
+            return await question(api)
+        finally:
+            await api.aclose()
+
+    return asyncio.run(asked())

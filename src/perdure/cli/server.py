@@ -1,0 +1,172 @@
+"""`perdure server`: own a store, answer on a port, run executions; with `--serve` also their tools."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from perdure.cli.connect import AsJson, LogLevel
+
+if TYPE_CHECKING:
+    from perdure.agent.agent import Agent
+    from perdure.models.scripted import Script
+    from perdure.server.node import Node
+    from perdure.server.options import ServeOptions
+    from perdure.server.serve import Ready
+    from perdure.worker.loop import Worker
+
+
+def server(
+    host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="On which port; 0 takes a free one.")] = 6767,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH",
+            envvar="PERDURE_STORE",
+            help="The SQLite file. By default perdure/perdure.db in the user's state folder.",
+        ),
+    ] = None,
+    serve: Annotated[
+        list[str] | None, typer.Option(metavar="MODULE:AGENT", help="Run this agent's tools here too. May be repeated.")
+    ] = None,
+    insecure_no_auth: Annotated[
+        bool, typer.Option("--insecure-no-auth", help="Ask for no key. Only on loopback.")
+    ] = False,
+    lease_seconds: Annotated[
+        float, typer.Option(min=0.2, help="How long an execution stays with a server that gives no sign of life.")
+    ] = 30.0,
+    log_level: LogLevel = "info",
+    as_json: AsJson = False,
+    script: Annotated[list[str] | None, typer.Option(hidden=True, metavar="NAME=MODULE:SCRIPT")] = None,
+    lease_ms: Annotated[int | None, typer.Option(hidden=True)] = None,
+) -> None:
+    """Run a server until Ctrl-C or SIGTERM.
+
+    What it accepted survives its death: start it again, and every execution goes on. --json prints one line when it
+    is ready, with its url, pid and store, and its key if that is new.
+    """
+    from perdure import log
+    from perdure.runtime import default_store
+    from perdure.server.options import ServeOptions
+    from perdure.server.serve import run
+    from perdure.wire import state_file
+    from perdure.worker.target import load_agents
+
+    log.configure(log_level)
+    plan = Plan(
+        store=_file(store) if store else str(default_store()),
+        options=ServeOptions(host=host, port=port, auth=not insecure_no_auth, state_file=state_file.default_path()),
+        agents=load_agents(serve or ()),
+        scripts=_scripts(script or ()),
+        lease_ms=lease_ms or round(lease_seconds * 1000),
+        as_json=as_json,
+    )
+    left_running = run(_serve(plan, _open(plan)))
+    if left_running:
+        # Threads that cannot be stopped would keep the process, and the store with it.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What was asked for."""
+
+    store: str
+    options: ServeOptions
+    agents: Sequence[Agent]
+    scripts: dict[str, Script]
+    lease_ms: int
+    as_json: bool
+
+
+def _open(plan: Plan) -> Node:
+    from perdure.models.catalog import Catalog
+    from perdure.runtime import open_node, owner_check
+    from perdure.server.executor import ExecutorOptions
+    from perdure.server.node import Parts
+    from perdure.system import SystemClock, SystemRandom
+
+    models = Catalog(scripted=plan.scripts)
+    parts = Parts(models, SystemClock(), SystemRandom(), ExecutorOptions(lease_ms=plan.lease_ms))
+    return open_node(plan.store, models, parts, ask=owner_check(plan.store, asyncio.run))
+
+
+async def _serve(plan: Plan, node: Node) -> int:
+    """Serve until a signal; return how many tools could not be stopped. The node is closed in the end."""
+    from perdure.server.serve import serve
+
+    worker = _local_worker(plan, node) if plan.agents else None
+
+    def ready(ready: Ready) -> None:
+        node.announce(ready.url)
+        _tell_ready(plan, node, ready)
+
+    node.start()
+    try:
+        work = asyncio.create_task(worker.run(), name="worker") if worker else None
+        try:
+            await serve(node, plan.options, on_ready=ready)
+        finally:
+            if worker and work:
+                worker.stop(plan.options.drain_seconds if node.failure is None else 0)
+                await work
+    finally:
+        await asyncio.to_thread(node.stop)
+    return worker.left_running if worker else 0
+
+
+def _local_worker(plan: Plan, node: Node) -> Worker:
+    from perdure.engine.keys import DEFAULT_COMPANY
+    from perdure.engine.sweep import LOCAL_WORKER
+    from perdure.worker.loop import Worker, WorkerOptions
+    from perdure.worker.main import lanes_of
+
+    own = {agent.name: agent.dependencies for agent in plan.agents if agent.dependencies is not None}
+    options = WorkerOptions(name=f"in server {os.getpid()}", agent_dependencies=own, id_prefix=LOCAL_WORKER)
+    return Worker(node.tasks(DEFAULT_COMPANY), lanes_of(plan.agents), options)
+
+
+def _tell_ready(plan: Plan, node: Node, ready: Ready) -> None:
+    if plan.as_json:
+        facts = {
+            "url": ready.url,
+            "pid": os.getpid(),
+            "store": plan.store,
+            "state_file": str(plan.options.state_file),
+            "key": ready.key if ready.key_is_new else None,
+        }
+        print(json.dumps(facts), flush=True)  # noqa: T201 - the one line that programs wait for
+        return
+    from perdure.cli.show_server import show_ready
+
+    show_ready(plan, node, ready)
+
+
+def _scripts(given: Sequence[str]) -> dict[str, Script]:
+    from perdure.worker.target import load_target
+
+    scripts: dict[str, Script] = {}
+    for one in given:
+        name, equals, target = one.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"{one!r} is not of the form NAME=MODULE:SCRIPT.", param_hint="--script")
+        scripts[name] = load_target(target)  # pyright: ignore[reportArgumentType] - a script is any callable or list
+    return scripts
+
+
+def _file(given: str) -> str:
+    if "://" in given:
+        raise typer.BadParameter(
+            f"{given!r} is an address; a SQLite file is expected. PostgreSQL is not served yet.", param_hint="--store"
+        )
+    return given
