@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
 
 import orjson
 
@@ -27,15 +30,25 @@ MAX_VALUE_BYTES = 8 * 1024 * 1024
 MAX_DEPTH = 64
 """Deepest nesting: far below where parsers of any language give up."""
 
+MAX_INTEGER_BITS = 8_192
+"""Longest whole number: no language's reader stumbles over it, and Python's own stops at 4,300 digits."""
 
 ENVELOPE_BYTES = 64 * 1024
 """What an event may hold around a value of the largest size."""
+
+_STRICT = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS
+"""Only what `to_json` reads in the same way: orjson leaves out fields of a dataclass, and writes dates in a form of its
+own."""
+
+_DIGITS = bytes(ord("0") if chr(byte).isdigit() and byte < 128 else ord(" ") for byte in range(256))
+_LONG = b"0" * 19
+"""From so many digits on, a whole number may pass 64 bits."""
 
 
 def encode(value: Any, what: str = "value", limit: int = MAX_VALUE_BYTES) -> str:
     """Return `value` as JSON text.
 
-    Accepts JSON types, dataclasses and pydantic models (as their JSON form), tuples (as lists).
+    Accepts JSON types, dataclasses and pydantic models (as their JSON form), tuples (as lists), enums and UUIDs.
     Raises `InvalidInput` (`unserialisable`) naming the path of the offending part, and `LimitExceeded` (`too_large`)
     above `limit` bytes. NaN and infinities are refused: JSON has none, and a re-run would see something else.
     """
@@ -55,11 +68,31 @@ def encode(value: Any, what: str = "value", limit: int = MAX_VALUE_BYTES) -> str
 
 
 def decode(text: str | bytes) -> Any:
-    """Return the value of JSON text. Raises `ValueError` on anything else."""
+    """Return the value of JSON text, whole numbers of any length included. Raises `ValueError` on anything else."""
     try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:  # what `encode` wrote through the fallback
-        return json.loads(text)
+        value = orjson.loads(text)
+        if len(text) < len(_LONG) or not _has_long_number(text):
+            return value
+    except orjson.JSONDecodeError:  # what `encode` wrote through the fallback, or no JSON at all
+        pass
+    try:
+        text = text if isinstance(text, str) else text.decode()
+        return json.loads(text, parse_float=_finite, parse_constant=_finite)
+    except RecursionError:
+        raise ValueError("JSON is nested too deep to be read") from None
+
+
+def _has_long_number(text: str | bytes) -> bool:
+    """Say whether orjson may have read a whole number as a float: it does so above 64 bits, without a word."""
+    raw = text.encode() if isinstance(text, str) else text
+    return _LONG in raw.translate(_DIGITS)
+
+
+def _finite(written: str) -> float:
+    number = float(written)
+    if math.isfinite(number):
+        return number
+    raise ValueError(f"{written[:20]} is no number in JSON, or one too large")
 
 
 def round_trip(value: Any, what: str = "value") -> tuple[str, Any]:
@@ -86,10 +119,18 @@ def _canonical(value: Any) -> bytes:
 
 def to_json(value: Any, what: str = "value", depth: int = 0) -> Json:
     """Return `value` with only JSON types in it, or raise `InvalidInput` naming where it is not."""
-    if value is None or isinstance(value, (bool, str)) or type(value) is int:
+    if value is None or isinstance(value, (bool, str)):
         return value
+    if isinstance(value, int):
+        if value.bit_length() > MAX_INTEGER_BITS:
+            raise InvalidInput(
+                f"{what} is a whole number of {value.bit_length():,} bits; at most {MAX_INTEGER_BITS:,} can be read "
+                "again everywhere. Store it as text.",
+                code="unserialisable",
+            )
+        return int(value)
     if isinstance(value, float):
-        if value != value or value in (float("inf"), float("-inf")):
+        if not math.isfinite(value):
             raise _unserialisable(what, value, "JSON has no NaN and no infinities; use None or text")
         return value
     if depth >= MAX_DEPTH:
@@ -98,13 +139,15 @@ def to_json(value: Any, what: str = "value", depth: int = 0) -> Json:
         return _mapping(cast("Mapping[Any, Any]", value), what, depth)
     if isinstance(value, (list, tuple)):
         return [to_json(item, f"{what}[{i}]", depth + 1) for i, item in enumerate(cast("Sequence[Any]", value))]
-    if isinstance(value, int):
-        return int(value)
+    if isinstance(value, Enum):
+        return to_json(value.value, what, depth + 1)
+    if isinstance(value, UUID):
+        return str(value)
     if hasattr(value, "model_dump") and not isinstance(value, type):
         return to_json(value.model_dump(mode="json"), what, depth + 1)
     if is_dataclass(value) and not isinstance(value, type):
-        return to_json(asdict(value), what, depth + 1)
-    raise _unserialisable(what, value, "return JSON types, a dataclass or a pydantic model")
+        return to_json(asdict(cast("Any", value)), what, depth + 1)
+    raise _unserialisable(what, cast("object", value), "return JSON types, a dataclass or a pydantic model")
 
 
 def _mapping(value: Mapping[Any, Any], what: str, depth: int) -> Json:
