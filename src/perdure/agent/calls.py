@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from perdure.agent.spec import AgentSpec, ToolEntry
@@ -50,14 +51,19 @@ def read_call(spec: AgentSpec, turn: int, call: ToolCall) -> Call | CallProblem:
 
 def problem_of(schema: dict[str, Json], value: Json) -> str | None:
     """Say where a value departs from a JSON schema; None if it does not."""
-    from jsonschema import Draft202012Validator  # not before it is needed: it doubles the import time of this module
-
-    validator: Any = Draft202012Validator(schema)
-    error: Any = next(iter(validator.iter_errors(value)), None)
+    error: Any = next(iter(_validator(codec.encode(schema, "schema")).iter_errors(value)), None)
     if error is None:
         return None
     where = error.json_path.removeprefix("$").lstrip(".")
     return f"{where}: {error.message}" if where else str(error.message)
+
+
+@lru_cache(maxsize=1_024)
+def _validator(schema: str) -> Any:
+    """Return the checker of a schema, given as text; making one costs more than using it many times."""
+    from jsonschema import Draft202012Validator  # not before it is needed: it doubles the import time of this module
+
+    return Draft202012Validator(codec.decode(schema))
 
 
 def _unknown(spec: AgentSpec, name: str) -> str:

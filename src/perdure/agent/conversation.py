@@ -86,7 +86,7 @@ class Conversation:
     def _add(self, message: Message) -> None:
         self._messages.append(message)
         calls: list[Json] = [[call.id, call.name, call.arguments] for call in message.tool_calls]
-        self._digest = codec.digest(self._digest, message.role, message.text, message.call_id, calls)
+        self._digest = codec.digest([self._digest, message.role, message.text, message.call_id, calls])
 
 
 def _resolution(event: Event) -> str | None:

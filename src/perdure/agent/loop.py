@@ -17,8 +17,8 @@ from perdure.core.items import ScheduleTask
 from perdure.core.ports import Clock
 from perdure.flow.context import Context, Failed, Paused, Try
 from perdure.models.port import ModelError, ModelReply, Models, ToolCall
-from perdure.models.recorded import outcome_from_json, outcome_to_json
-from perdure.models.retry import PauseFor, Refused, Replied, RetryLater, call_model
+from perdure.models.recorded import outcome_from_json, outcome_to_text
+from perdure.models.retry import ModelOutcome, PauseFor, Refused, Replied, RetryLater, call_model
 
 REPAIRS = 2
 """How often a final answer that is not of the declared type is asked for again."""
@@ -75,8 +75,8 @@ async def _ask_model(ctx: Context, talk: Conversation, models: Models, clock: Cl
     for occurrence in range(1, 100):
         address = f"turn {talk.turn}/model" + ("" if occurrence == 1 else f"/{occurrence}")
 
-        async def body(attempt: Try, tried: int = tried, address: str = address) -> dict[str, Json]:
-            return await _request(talk, models, clock, address, tried + attempt.takeovers)
+        async def body(attempt: Try, tried: int = tried, address: str = address) -> str:
+            return outcome_to_text(await _request(talk, models, clock, address, tried + attempt.takeovers))
 
         outcome = outcome_from_json(await ctx.step(address, talk.digest, body))
         talk.requests += outcome.requests - tried
@@ -94,18 +94,16 @@ async def _ask_model(ctx: Context, talk: Conversation, models: Models, clock: Cl
     raise Failed("model_unavailable", "the model's provider asked to wait a hundred times.")
 
 
-async def _request(
-    talk: Conversation, models: Models, clock: Clock, address: str, already_tried: int
-) -> dict[str, Json]:
+async def _request(talk: Conversation, models: Models, clock: Clock, address: str, already_tried: int) -> ModelOutcome:
     request = talk.request(address)
     try:
         port = models.port(request.model, request.base_url)
     except ModelError as error:
-        return outcome_to_json(Refused(error.kind, error.message, 0))
+        return Refused(error.kind, error.message, 0)
     outcome = await call_model(port, request, clock=clock, already_tried=already_tried)
     if isinstance(outcome, PauseFor):
         raise Paused(outcome.kind, outcome.message)
-    return outcome_to_json(outcome)
+    return outcome
 
 
 async def _run_call(ctx: Context, spec: AgentSpec, talk: Conversation, call: ToolCall) -> tuple[str, bool]:

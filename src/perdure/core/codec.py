@@ -52,11 +52,13 @@ def encode(value: Any, what: str = "value", limit: int = MAX_VALUE_BYTES) -> str
     Raises `InvalidInput` (`unserialisable`) naming the path of the offending part, and `LimitExceeded` (`too_large`)
     above `limit` bytes. NaN and infinities are refused: JSON has none, and a re-run would see something else.
     """
-    plain = to_json(value, what)
-    try:
-        text = orjson.dumps(plain).decode()
-    except (TypeError, ValueError):  # lone surrogates and integers over 64 bits, which orjson refuses
-        text = json.dumps(plain, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    text = _fast(value)
+    if text is None:
+        plain = to_json(value, what)
+        try:
+            text = orjson.dumps(plain).decode()
+        except (TypeError, ValueError):  # lone surrogates and integers over 64 bits, which orjson refuses
+            text = json.dumps(plain, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     if len(text) > limit // 4 and len(text.encode()) > limit:
         raise LimitExceeded(
             f"{what} takes {len(text.encode()):,} bytes; at most {limit:,} are stored per value. "
@@ -65,6 +67,29 @@ def encode(value: Any, what: str = "value", limit: int = MAX_VALUE_BYTES) -> str
             limit=limit,
         )
     return text
+
+
+def encode_json(value: Json, what: str = "value", limit: int = MAX_VALUE_BYTES) -> str:
+    """Like `encode`, for what is known to be JSON because it came out of `decode` or `to_json`: no second look."""
+    try:
+        text = orjson.dumps(value).decode()
+    except (TypeError, ValueError):
+        return encode(value, what, limit)
+    return text if len(text) <= limit // 4 else encode(value, what, limit)
+
+
+def _fast(value: Any) -> str | None:
+    """Return the text of a value that needs no second look, or None.
+
+    orjson writes NaN as null, and nests deeper than we do: text with a null in it, or with many brackets, is looked at.
+    """
+    try:
+        raw = orjson.dumps(value, option=_STRICT)
+    except (TypeError, ValueError):
+        return None
+    if b"null" in raw or raw.count(b"{") + raw.count(b"[") > MAX_DEPTH:
+        return None
+    return raw.decode()
 
 
 def decode(text: str | bytes) -> Any:

@@ -49,7 +49,8 @@ class Try:
     """How often the holder changed since the last recorded step: each may hide a try nobody recorded."""
 
 
-Body = Callable[[Try], Awaitable[Any]]
+Body = Callable[[Try], Awaitable[str]]
+"""What a step runs. Returns its value as JSON text: it knows best what of it needs checking."""
 
 
 @dataclass(slots=True)

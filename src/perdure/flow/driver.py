@@ -62,6 +62,8 @@ class Run:
         self._failure: BaseException | None = None
         self._finishing: tuple[str, Wait] | None = None
         self._ended = False
+        self.writing = False
+        """Whether an append is under way: its answer will bring all news along, so hints need not."""
         self._gap = False
         self._pausing = False
         self._since_ms = 0
@@ -129,7 +131,8 @@ class Run:
 
     async def _turn(self, journal: Journal) -> Outcome | None:
         """Let the code run dry, then hand over one event, start what it asked for, or let go."""
-        await self._meter.dry()
+        if self._meter.awake:
+            await self._meter.dry()
         if self._failure is not None:
             raise self._failure
         if self._gap:
@@ -187,8 +190,8 @@ class Run:
 
     async def _run_body(self, ask: Ask, body: Body, attempt: Try) -> None:
         try:
-            data = codec.encode({"value": await body(attempt)}, f"result of {ask.address}")
-            self._outbox.append(StepDone(ask.address, ask.digest, data))
+            text = await body(attempt)
+            self._outbox.append(StepDone(ask.address, ask.digest, f'{{"value":{text}}}'))
         except asyncio.CancelledError:
             raise
         except Paused as pause:
@@ -217,7 +220,11 @@ class Run:
     async def _flush(self, journal: Journal) -> None:
         items = tuple(self._outbox)
         self._outbox.clear()
-        self._take(await journal.record(self.replay.last_seq, items))
+        self.writing = True
+        try:
+            self._take(await journal.record(self.replay.last_seq, items))
+        finally:
+            self.writing = False
 
     async def _park(self, journal: Journal) -> Outcome | None:
         """Let go, unless news came while this was decided: what is fed but not handed over must not be slept on."""
@@ -228,11 +235,11 @@ class Run:
         return None if events else "parked"
 
     async def _stirred_within(self, seconds: float) -> bool:
-        try:
-            await asyncio.wait_for(self._stir.wait(), seconds)
-        except TimeoutError:
-            return False
-        return True
+        timer = asyncio.get_running_loop().call_later(seconds, self._stir.set)
+        await self._stir.wait()
+        in_time = timer.when() > asyncio.get_running_loop().time()
+        timer.cancel()
+        return in_time
 
     async def _try_finish(self, journal: Journal, finishing: tuple[str, Wait]) -> Outcome | None:
         answer = await journal.finish(self.replay.last_seq, self._active_ms(), "complete", finishing[0])

@@ -80,13 +80,26 @@ class Tracked(Coroutine[Any, Any, Any]):
         self._set_io(False)
 
     def send(self, value: Any) -> Any:
-        return self._step(lambda: self._inner.send(value))
+        if not self._awake or self._io:
+            self.wake()
+        try:
+            waits_for = self._inner.send(value)
+        except BaseException as end:
+            self._ended(end)
+            raise
+        return self._waits(waits_for)
 
     def throw(
         self, typ: Any, val: BaseException | object = None, tb: TracebackType | None = None
     ) -> Any:  # signature of collections.abc.Coroutine
         error = typ if isinstance(typ, BaseException) else (val if isinstance(val, BaseException) else typ())
-        return self._step(lambda: self._inner.throw(error))
+        self.wake()
+        try:
+            waits_for = self._inner.throw(error)
+        except BaseException as end:
+            self._ended(end)
+            raise
+        return self._waits(waits_for)
 
     def close(self) -> None:
         self._inner.close()
@@ -95,13 +108,7 @@ class Tracked(Coroutine[Any, Any, Any]):
     def __await__(self) -> Any:  # pragma: no cover - tasks drive it through send
         return self._inner.__await__()
 
-    def _step(self, advance: Callable[[], Any]) -> Any:
-        self.wake()
-        try:
-            waits_for = advance()
-        except BaseException as end:
-            self._ended(end)
-            raise
+    def _waits(self, waits_for: Any) -> Any:
         if isinstance(waits_for, Wait):
             waits_for.tracked = self
             self._sleep(io=False)

@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any, cast, get_args
 
-from perdure.core.codec import Json
+import orjson
+
+from perdure.core.codec import Json, encode_json
 from perdure.models.port import Message, ModelFailure, ModelReply, ModelRequest, ToolCall, ToolSpec, Usage
 from perdure.models.retry import Failure, ModelOutcome, PauseFor, Refused, Replied, RetryLater
 
@@ -41,6 +43,11 @@ def message_to_json(message: Message) -> Object:
 def outcome_to_json(outcome: ModelOutcome) -> Object:
     """Return an outcome with its name in `outcome`."""
     return {"outcome": _OUTCOMES[type(outcome)], **_plain(outcome)}
+
+
+def outcome_to_text(outcome: ModelOutcome) -> str:
+    """Return the same as JSON text. Raises `LimitExceeded` (`too_large`)."""
+    return encode_json(outcome_to_json(outcome), "reply")
 
 
 def request_from_json(value: Json) -> ModelRequest:
@@ -112,7 +119,10 @@ def outcome_from_json(value: Json) -> ModelOutcome:
 
 
 def _plain(value: Any) -> Object:
-    return _lists(asdict(value))
+    try:
+        return orjson.loads(orjson.dumps(value))
+    except (TypeError, ValueError):  # lone surrogates, which models produce, and integers over 64 bits
+        return _lists(asdict(value))
 
 
 def _lists(value: Any) -> Any:

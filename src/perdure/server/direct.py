@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from perdure.agent.spec import spec_digest, spec_from_json
@@ -57,13 +58,14 @@ class DirectApi:
         return self._node.info()
 
     async def start(self, request: StartRequest) -> Started:
-        spec = spec_from_json(request.spec)
+        text = codec.encode_json(request.spec)
+        agent, definition = _read_definition(text)
         row = Start(
             id=new_id("exe", self._node.parts.clock, self._node.parts.random),
             company=self._company,
-            agent=spec.name,
-            definition=spec_digest(request.spec),
-            spec=codec.encode(request.spec, "agent"),
+            agent=agent,
+            definition=definition,
+            spec=text,
             input=codec.encode(request.input, "input"),
             start_key=request.idempotency_key,
         )
@@ -117,9 +119,7 @@ class DirectApi:
                     if stored is None:
                         return
 
-    async def _look(
-        self, execution: str, after: int, stir: asyncio.Event, heard: deque[Event]
-    ) -> list[Event] | None:
+    async def _look(self, execution: str, after: int, stir: asyncio.Event, heard: deque[Event]) -> list[Event] | None:
         """Wait for news; read the log if none is heard for long or something is missing. None when it is over."""
         if not heard:
             stir.clear()
@@ -183,6 +183,13 @@ class DirectApi:
         return None
 
 
+@lru_cache(maxsize=256)
+def _read_definition(text: str) -> tuple[str, str]:
+    """Check a definition and return its agent's name and its fingerprint. Programs start the same agent many times."""
+    value = codec.decode(text)
+    return spec_from_json(value).name, spec_digest(value)
+
+
 def _next_heard(heard: deque[Event], after: int) -> list[Event]:
     """Take from what was heard all that follows `after` without a gap; drop what is older."""
     ready: list[Event] = []
@@ -195,8 +202,11 @@ def _next_heard(heard: deque[Event], after: int) -> list[Event]:
 
 
 async def _stirred(stir: asyncio.Event) -> bool:
+    """Wait for a hint; False if none came for `POLL_SECONDS`. A timer that sets the event costs less than `wait_for`."""
+    loop = asyncio.get_running_loop()
+    timer = loop.call_later(POLL_SECONDS, stir.set)
     try:
-        await asyncio.wait_for(stir.wait(), POLL_SECONDS)
-    except TimeoutError:
-        return False
-    return True
+        await stir.wait()
+        return timer.when() > loop.time()
+    finally:
+        timer.cancel()

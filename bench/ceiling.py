@@ -1,0 +1,170 @@
+"""Write the rows of ten-step agent executions as fast as SQLite takes them: the ceiling that `bench/steps.py` is held to.
+
+The same tables, statements, rows and durability as the engine's, in waves of N executions and one commit per wave and
+operation, by one thread that does nothing else: no event loop, no agent, no checks, no answers to anybody.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from perdure.core import codec, states
+from perdure.core.ids import new_id, shard_of
+from perdure.store.protocol import Connection, Store
+from perdure.store.sqlite import open_sqlite
+from perdure.system import SystemClock, SystemRandom
+
+TURNS = 5
+"""Model steps with one tool step each; a sixth model step ends the execution."""
+REPLY = {"value": {"outcome": "replied", "reply": {"text": "m" * 1000}, "requests": 1, "failures": []}}
+RESULT = {"attempt": 1, "worker": "wrk", "started_ms": 0, "value": "t" * 500}
+SCHEDULED = {"tool": "look", "args": {"n": 1}, "queue": "default", "delivery": "at_least_once", "key": "k" * 40}
+
+
+@dataclass
+class Execution:
+    """One execution of a wave."""
+
+    row: dict[str, Any]
+
+    def event(self, now_ms: int, kind: str, address: str, data: str) -> dict[str, Any]:
+        """Return the next event and count it."""
+        seq = self.row["next_seq"]
+        self.row["next_seq"] = seq + 1
+        place = {"shard": self.row["shard"], "execution": self.row["id"], "seq": seq, "at_ms": now_ms}
+        return {**place, "kind": kind, "address": address, "digest": "d" * 24, "data": data}
+
+
+def wave(store: Store, size: int) -> int:
+    """Write `size` executions from start to end; return how many steps that was."""
+    clock, random = SystemClock(), SystemRandom()
+    executions = [Execution(_row(new_id("exe", clock, random))) for _ in range(size)]
+    reply, result, scheduled = codec.encode(REPLY), codec.encode(RESULT), codec.encode(SCHEDULED)
+    with store.write() as db:
+        _start(db, executions)
+    with store.write() as db:
+        _claim(db, executions)
+    for turn in range(TURNS):
+        address = f"turn {turn}/tool/call"
+        with store.write() as db:
+            _append(db, executions, "step_recorded", f"turn {turn}/model", reply)
+        with store.write() as db:
+            _append(db, executions, "task_scheduled", address, scheduled)
+            db.many("insert_task", [_task(one, address, db.now_ms) for one in executions])
+        with store.write() as db:
+            db.each("lease_task", [_lease(one, address, db.now_ms) for one in executions])
+        with store.write() as db:
+            _append(db, executions, "task_completed", address, result)
+            db.many("set_task", [_done(one, address, db.now_ms) for one in executions])
+    with store.write() as db:
+        _append(db, executions, "step_recorded", "turn 6/model", reply)
+    with store.write() as db:
+        _append(db, executions, "completed", "", codec.encode({"output": {"result": "done"}}))
+        for one in executions:
+            db.run("delete_owned", shard=one.row["shard"], execution=one.row["id"])
+    return size * TURNS * 2
+
+
+def _row(execution: str) -> dict[str, Any]:
+    return {
+        "shard": shard_of(execution),
+        "id": execution,
+        "company": "default",
+        "agent": "w1",
+        "definition": "d" * 24,
+        "state": states.Execution.READY,
+        "reason": None,
+        "ownership": states.Ownership.READY,
+        "fence": 0,
+        "next_seq": 1,
+        "log_format": 1,
+        "active_ms": 0,
+        "created_ms": 1,
+        "updated_ms": 1,
+        "finished_ms": None,
+    }
+
+
+def _start(db: Connection, executions: list[Execution]) -> None:
+    started = codec.encode({"agent": "w1", "definition": "d" * 24, "input": "p" * 100})
+    db.many("insert_execution", [one.row for one in executions])
+    db.many("insert_event", [one.event(db.now_ms, "started", "", started) for one in executions])
+    rest = {"company": "default", "since_ms": db.now_ms, "abandoned": 0}
+    db.many("insert_ready", [{"shard": one.row["shard"], "execution": one.row["id"], **rest} for one in executions])
+
+
+def _claim(db: Connection, executions: list[Execution]) -> None:
+    for one in executions:
+        place = {"shard": one.row["shard"], "execution": one.row["id"]}
+        db.run("delete_ready", **place)
+        one.row.update(fence=1, state=states.Execution.RUNNING, ownership=states.Ownership.OWNED)
+        db.run("insert_owned", **place, holder="srv", fence=1, since_ms=db.now_ms, lease_until_ms=db.now_ms + 30_000)
+    db.many("update_execution", [one.row for one in executions])
+
+
+def _append(db: Connection, executions: list[Execution], kind: str, address: str, data: str) -> None:
+    db.many("insert_event", [one.event(db.now_ms, kind, address, data) for one in executions])
+    db.many("update_execution", [one.row for one in executions])
+
+
+def _task(one: Execution, address: str, now_ms: int) -> dict[str, Any]:
+    return {
+        "shard": one.row["shard"],
+        "execution": one.row["id"],
+        "address": address,
+        "company": "default",
+        "agent": "w1",
+        "tool": "look",
+        "queue": "default",
+        "state": states.Task.READY,
+        "delivery": "at_least_once",
+        "max_attempts": 3,
+        "pause_ms": 2000,
+        "timeout_ms": 0,
+        "scheduled_seq": one.row["next_seq"] - 1,
+        "approval": None,
+        "now_ms": now_ms,
+    }
+
+
+def _lease(one: Execution, address: str, now_ms: int) -> dict[str, Any]:
+    place = {"shard": one.row["shard"], "execution": one.row["id"], "address": address, "fence": 0}
+    lease = {"lease_ms": 30_000, "lease_until_ms": now_ms + 30_000, "now_ms": now_ms}
+    return {**place, **lease, "worker": "wrk", "nonce": "n" * 32}
+
+
+def _done(one: Execution, address: str, now_ms: int) -> dict[str, Any]:
+    place = {"shard": one.row["shard"], "execution": one.row["id"], "address": address}
+    return {**place, "state": states.Task.DONE, "run_at_ms": 1, "worker": "wrk", "attempt": 1, "now_ms": now_ms}
+
+
+def measure(folder: Path, size: int, seconds: float) -> float:
+    """Return steps per second."""
+    store = open_sqlite(folder / "ceiling.db", clock=SystemClock(), random=SystemRandom())
+    try:
+        began, steps = time.perf_counter(), 0
+        while time.perf_counter() - began < seconds:
+            steps += wave(store, size)
+        return steps / (time.perf_counter() - began)
+    finally:
+        store.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--concurrency", type=int, default=50)
+    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--folder", type=Path, default=None, help="where to write; default: a fresh one beside the code")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.folder or Path.cwd()) as folder:
+        rate = measure(Path(folder), options.concurrency, options.seconds)
+    print(f"ceiling, SQLite, {options.concurrency} executions a wave: {rate:,.0f} durable steps/s")
+
+
+if __name__ == "__main__":
+    main()
