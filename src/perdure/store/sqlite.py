@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from perdure import failpoints
 from perdure.core.ports import Clock, Random
 from perdure.errors import InternalError, InvalidInput, PerdureError, StoreFailed
 from perdure.store import place as places
@@ -64,8 +65,8 @@ class SqliteStore:
         self._epoch: int | None = None
         """Set by `take_over`; from then on each transaction checks that nobody took the store over since."""
         self._file = _identity(link.place)
-        self._life = Life(f"store {link.place}")
-        self._readers = ReaderPool(lambda: SqliteReader(open_link(self.place, statements, writes=False), clock))
+        self._life = life = Life(f"store {link.place}")
+        self._readers = ReaderPool(lambda: SqliteReader(open_link(link.place, statements, writes=False), life, clock))
         self._log = WriteAheadLog(link, self._readers, clock)
 
     @contextmanager
@@ -107,6 +108,8 @@ class SqliteStore:
                 tx = Tx(link)
                 on_takeover(tx)
                 tx.flush()
+            failpoints.hit("take_over.before_commit")
+        failpoints.hit("take_over.after_commit")
         self._epoch = epoch
         return epoch
 
@@ -118,6 +121,8 @@ class SqliteStore:
             with self.write() as link:
                 # No time beyond this one was given out, so the next owner need not start ahead of the wall clock.
                 self._store_bound(link.now_ms)
+                failpoints.hit("close.before_commit")
+            failpoints.hit("close.after_commit")
             self._log.empty()
         except (PerdureError, Again):
             pass  # a full, failed or locked disk: what was acknowledged is in the log
@@ -188,7 +193,9 @@ class _Session:
         self._link.execute("BEGIN IMMEDIATE")
         try:
             yield
+            failpoints.hit("migrate.before_commit")
             self._link.execute("COMMIT")
+            failpoints.hit("migrate.after_commit")
         except BaseException:
             if self._link.database.in_transaction:
                 self._link.execute("ROLLBACK")

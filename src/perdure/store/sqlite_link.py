@@ -19,7 +19,7 @@ from perdure.errors import InternalError, InvalidInput, Retryable, StoreFailed, 
 from perdure.store.protocol import Again, Params, Row
 from perdure.store.sql_store import Query, bad_value, missing
 
-BUSY_MS = 5_000
+BUSY_MS = 2_000
 """How long a statement waits for a lock that somebody else's program, or another opener, holds."""
 CACHED_STATEMENTS = 512
 WRITER_CACHE_KIB = 16_384

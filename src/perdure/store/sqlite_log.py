@@ -16,10 +16,10 @@ from perdure.store.protocol import Again
 from perdure.store.sqlite_link import SqliteLink
 from perdure.store.sqlite_reader import SqliteReader
 
-CHECKPOINT_CHANGES = 4_000
+CHECKPOINT_CHANGES = 3_000
 """Changed rows after which the log is copied into the database file."""
-CHECKPOINT_BYTES = 8 * 1024 * 1024
-"""Growth of the log's file that asks for the same, however few rows it took."""
+CHECKPOINT_BYTES = 16 * 1024 * 1024
+"""Growth of the log's file that asks for the same, however few rows it took; and what it keeps when it is reset."""
 LIMIT_BYTES = 64 * 1024 * 1024
 """From here the log is reset even if old reads have to be ended for it."""
 READ_MS = 10_000
@@ -39,15 +39,17 @@ class WriteAheadLog:
         self._clock = clock
         self._path = f"{link.place}-wal"
         self._changes = 0
+        """The connection's count of changed rows when the log was last copied."""
         self._bytes = 0
+        """The log's size then."""
+        link.execute(f"PRAGMA journal_size_limit = {CHECKPOINT_BYTES}")
 
     def tend(self) -> None:
         """Checkpoint if enough has changed since the last time. Raises StoreFailed if the disk refuses."""
         size = self._size()
-        if (
-            self._link.database.total_changes - self._changes < CHECKPOINT_CHANGES
-            and size - self._bytes < CHECKPOINT_BYTES
-        ):
+        self._bytes = min(self._bytes, size)  # smaller: it was reset meanwhile
+        changes = self._link.database.total_changes - self._changes
+        if changes < CHECKPOINT_CHANGES and size - self._bytes < CHECKPOINT_BYTES:
             return
         self._checkpoint("PASSIVE")
         if self._size() >= LIMIT_BYTES:

@@ -7,6 +7,7 @@ from typing import Any
 
 from perdure.core.ports import Clock
 from perdure.errors import PerdureError, StoreFailed
+from perdure.store.life import Life
 from perdure.store.protocol import Row
 from perdure.store.sqlite_link import SqliteLink, read_too_long
 
@@ -14,11 +15,11 @@ from perdure.store.sqlite_link import SqliteLink, read_too_long
 class SqliteReader:
     """Named queries within one view. Used by the thread that was lent it; `expire` alone may come from another."""
 
-    def __init__(self, link: SqliteLink, clock: Clock) -> None:
+    def __init__(self, link: SqliteLink, life: Life, clock: Clock) -> None:
         self._link = link
+        self._life = life
         self._clock = clock
         self._expired = False
-        self._failed = False
         self.since_ms = 0
         """When the view in use began, on the monotonic clock."""
 
@@ -32,8 +33,8 @@ class SqliteReader:
             raise read_too_long()
         try:
             return self._link.rows(query, **params)
-        except StoreFailed:
-            self._failed = True
+        except StoreFailed as error:  # the end of the store, even if the caller goes on
+            self._life.fail(error)
             raise
 
     def row(self, query: str, **params: Any) -> Row | None:
@@ -46,7 +47,7 @@ class SqliteReader:
                 self._link.execute("ROLLBACK")
         except PerdureError:
             return False
-        return not self._failed
+        return self._life.failed is None
 
     def expire(self) -> None:
         """End the view in use now: its next read raises Retryable (`read_too_long`)."""
