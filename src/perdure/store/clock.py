@@ -10,13 +10,17 @@ from perdure.core.ports import Clock
 AHEAD_MS = 100
 """How far ahead of itself the clock reserves time, so that it is stored at most every 100 ms of change."""
 
+_SMALL_LEAD_MS = 2 * AHEAD_MS
+"""Of the store's clock over the wall clock: what a crash leaves, and what two clocks make of it by rounding."""
+
 
 class StoreClock:
     """Milliseconds that never go back.
 
     `bound_ms` is stored with the data: no transaction was ever given a time beyond the stored bound, so a later owner
-    that starts there never falls behind, whatever became of the wall clock. The price: after a crash the clock may be
-    up to `AHEAD_MS` ahead of the wall clock, once. While the wall clock stands behind, the monotonic one carries on.
+    that starts there never falls behind, whatever became of the wall clock. The price: after a crash the clock is up to
+    `AHEAD_MS` ahead of the wall clock, and stands still until that has caught up. When the wall clock was set back by
+    more than this can explain, the monotonic one carries on.
 
     Owner: the writer's thread.
     """
@@ -30,7 +34,9 @@ class StoreClock:
     def now(self) -> int:
         """Read the clock. A result above `bound_ms` may be used only together with storing `next_bound`."""
         monotonic = self._clock.monotonic_ms()
-        self._last_ms = max(self._clock.wall_ms(), self._last_ms + monotonic - self._read_at_ms)
+        wall, carried = self._clock.wall_ms(), self._last_ms + monotonic - self._read_at_ms
+        # Going on from a small lead would keep it, and the next crash would add to it.
+        self._last_ms = carried if carried - wall > _SMALL_LEAD_MS else max(wall, self._last_ms)
         self._read_at_ms = monotonic
         return self._last_ms
 

@@ -26,8 +26,8 @@ ONCE = frozenset({"step_recorded", "task_scheduled", "timer_set", "timer_fired",
 ATTEMPTS = frozenset({"task_begun", "attempt_failed", "attempt_lost", "task_uncertain"})
 ASKED_FOR = {"pause": "paused", "resume": "resumed", "stop": "stop_requested", "cancel": "cancel_requested"}
 
-STORE_AHEAD_MS = 50
-"""How far the store's clock, which never goes back, may run ahead of the machine's."""
+STORE_AHEAD_MS = 150
+"""How far the store's clock, which never goes back, may run ahead of the machine's: after a crash, for that long."""
 
 
 def log_is_whole(case: Case) -> Iterator[Violation]:

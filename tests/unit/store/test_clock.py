@@ -36,6 +36,21 @@ def test_it_follows_the_wall_clock_forward() -> None:
     assert clock.now() == WALL + 3_600_000
 
 
+def test_crash_after_crash_does_not_take_it_away_from_the_wall_clock() -> None:
+    wall = FakeClock(WALL)
+    stored = 0
+    for _ in range(50):
+        clock = StoreClock(wall, stored)
+        for _ in range(4):
+            now = clock.now()
+            if now > clock.bound_ms:
+                stored = clock.bound_ms = clock.next_bound(now)
+            assert now - wall.wall_ms() <= AHEAD_MS
+            wall.advance(0.01)
+    wall.advance(AHEAD_MS / 1000)
+    assert clock.now() == wall.wall_ms()
+
+
 @given(st.lists(st.tuples(st.integers(-100_000, 100_000), st.integers(0, 5_000), st.booleans()), max_size=40))
 def test_it_never_goes_back_through_steps_and_crashes(history: list[tuple[int, int, bool]]) -> None:
     """Each entry: a step of the wall clock, time that passes, whether the process then dies. Milliseconds."""
