@@ -40,8 +40,11 @@ def find_binaries() -> Path | None:
 
 
 @contextmanager
-def running(binaries: Path) -> Iterator[str]:
-    """Yield the address of a server that lives as long as the block, and dies with this process even on SIGKILL."""
+def running(binaries: Path, *, standby: bool = False) -> Iterator[str]:
+    """Yield the address of a server that lives as long as the block, and dies with this process even on SIGKILL.
+
+    A `standby` waits for a primary for ever, and can be read.
+    """
     # Not under pytest's own folder: a socket's path has 107 bytes at most, and another user has to reach it.
     home = Path(tempfile.mkdtemp(prefix="perdure-pg-", dir="/tmp"))
     try:
@@ -60,7 +63,11 @@ def running(binaries: Path) -> Iterator[str]:
             "--no-sync",
         ]
         subprocess.run(initdb, check=True, cwd=home, stdout=subprocess.DEVNULL, **as_user)
-        options = [part for name, value in SERVER_OPTIONS.items() for part in ("-c", f"{name}={value}")]
+        settings = dict(SERVER_OPTIONS)
+        if standby:
+            (data / "standby.signal").touch()
+            del settings["max_connections"]  # it must not have fewer than its primary had: initdb's default
+        options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         command = [binaries / "postgres", "-D", data, "-k", home, *options]
         with (home / "log").open("wb") as log:
             server = subprocess.Popen(_tied_to_us(command), cwd=home, stdout=log, stderr=log, **as_user)

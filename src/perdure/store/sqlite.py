@@ -41,7 +41,7 @@ def open_sqlite(
     link = open_link(place, statements, writes=True)
     try:
         _refuse_foreign(link)
-        meta = migrate(_Session(link), random)
+        meta = migrate(Session(link), random)
         return SqliteStore(link, statements, clock, meta)
     except BaseException:
         link.close()
@@ -179,7 +179,7 @@ class SqliteStore:
             )
 
 
-class _Session:
+class Session:
     """What migrations need of the connection."""
 
     dialect = "sqlite"

@@ -1,0 +1,109 @@
+"""Migrations that are interrupted, and queries against the tables they make, on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perdure.errors import InternalError
+from perdure.store import postgres_link, sqlite
+from perdure.store.migrate import Migration, Session, load_migrations, migrate
+from perdure.store.protocol import Row
+from perdure.store.sql_store import load_queries
+from perdure.store.sqlite_link import open_link
+from perdure.system import SystemRandom
+
+
+class Interrupted(Exception):
+    """The process died here."""
+
+
+class DyingSession:
+    """A session whose process dies at its n-th statement."""
+
+    def __init__(self, session: Session, statements: int) -> None:
+        self.dialect = session.dialect
+        self.where = session.where
+        self._session = session
+        self._left = statements
+
+    def exclusive(self) -> AbstractContextManager[None]:
+        return self._session.exclusive()
+
+    def execute(self, sql: str, **params: Any) -> list[Row]:
+        if not self._left:
+            raise Interrupted
+        self._left -= 1
+        return self._session.execute(sql, **params)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Session]:
+    if request.param == "sqlite":
+        path = tmp_path / "perdure.db"
+        path.touch()
+        with closing(open_link(path, {}, writes=True)) as link:
+            yield sqlite.Session(link)
+    else:
+        address = postgres_link.Address(request.getfixturevalue("postgres_database"))
+        with closing(postgres_link.connect(address, {}, writes=True)) as link:
+            yield postgres_link.Session(link)
+
+
+def steps(count: int) -> Sequence[Migration]:
+    """Return this release's steps and further ones, of two statements each."""
+    ours = load_migrations()
+    more = [
+        Migration(
+            number, f"{number:04}_more", f"CREATE TABLE t{number} (a TEXT); INSERT INTO t{number} VALUES ('{number};')"
+        )
+        for number in range(len(ours) + 1, len(ours) + 1 + count)
+    ]
+    return [*ours, *more]
+
+
+def test_a_migration_that_is_killed_anywhere_is_completed_by_the_next(session: Session) -> None:
+    wanted = steps(3)
+    kills = 0
+    while True:
+        try:
+            meta = migrate(DyingSession(session, 3 * (kills + 1)), SystemRandom(), wanted)
+        except Interrupted:
+            kills += 1
+        else:
+            break
+    assert kills > 10
+    assert migrate(session, SystemRandom(), wanted) == meta
+    with session.exclusive():
+        rows = session.execute("SELECT number, checksum FROM migrations ORDER BY number")
+        assert [(row["number"], row["checksum"]) for row in rows] == [(step.number, step.checksum) for step in wanted]
+        for step in wanted[-3:]:
+            assert session.execute(f"SELECT a FROM t{step.number}") == [{"a": f"{step.number};"}]
+
+
+def test_a_step_that_fails_leaves_the_steps_before_it(session: Session) -> None:
+    good = steps(1)
+    bad = [*good, Migration(len(good) + 1, "0009_bad", "CREATE TABLE half (a TEXT); CREATE TABLE half (a TEXT)")]
+    with pytest.raises(InternalError):
+        migrate(session, SystemRandom(), bad)
+    migrate(session, SystemRandom(), good)  # nothing of the bad step is there, and nothing of the good ones is missing
+    with pytest.raises(InternalError, match="half"), session.exclusive():
+        session.execute("SELECT a FROM half")
+
+
+def test_every_query_is_understood(session: Session) -> None:
+    migrate(session, SystemRandom())
+    for query in load_queries(session.dialect).values():
+        with session.exclusive():
+            session.execute("EXPLAIN " + query.sql, **dict.fromkeys(query.params))
+
+
+def test_steps_are_numbered_without_gaps(tmp_path: Path) -> None:
+    (tmp_path / "0001_first.sql").touch()
+    (tmp_path / "0003_third.sql").touch()
+    with pytest.raises(InternalError, match="without gaps"):
+        load_migrations(tmp_path)

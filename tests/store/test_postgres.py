@@ -1,0 +1,123 @@
+"""What is PostgreSQL's alone: which databases are refused, and commits whose answer is lost."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+
+import postgres_server
+from cutting_proxy import cutting_proxy
+from perdure.errors import InvalidInput, Unreachable
+from perdure.store.postgres import PostgresStore, open_postgres
+from perdure.store.writer import ThreadedWriter
+from perdure.system import SystemRandom
+from perdure.testing.store_contract import contract_queries
+from store_operations import Put, Waiter, keys_in, put
+
+
+def open_database(dsn: str) -> PostgresStore:
+    return open_postgres(dsn, random=SystemRandom(), queries=contract_queries("postgres"))
+
+
+def refused(dsn: str) -> InvalidInput:
+    with pytest.raises(InvalidInput) as caught:
+        open_postgres(dsn, random=SystemRandom())
+    return caught.value
+
+
+def socket_folder(dsn: str) -> Path:
+    return Path(dsn.partition("host=")[2])
+
+
+def test_a_commit_whose_answer_is_lost_is_run_again(postgres_database: str) -> None:
+    server = socket_folder(postgres_database)
+    with cutting_proxy(server) as (proxy, folder):
+        store = open_database(postgres_database.replace(str(server), str(folder)))
+        writer = ThreadedWriter(store)
+        waiter = Waiter()
+        assert writer.call(put, Put("before")) == "before of 1"
+        proxy.cut_next(3)
+        for number in range(50):
+            writer.submit(put, Put(f"{number:02}", (str(number % 5),)), waiter)
+        entries = waiter.wait(50)
+        assert proxy.cuts == 3
+        assert [entry.error for entry in entries] == [None] * 50
+        assert keys_in(store) == [*(f"{number:02}" for number in range(50)), "before"]
+        writer.stop()
+        store.close()
+
+
+def test_an_address_that_nobody_answers_at_is_said_without_its_password() -> None:
+    with pytest.raises(Unreachable) as caught:
+        open_postgres("postgresql://me:secret@/stores?host=/nowhere", random=SystemRandom())
+    assert caught.value.code == "store_unreachable"
+    assert "PostgreSQL stores at /nowhere" in caught.value.message
+    assert "secret" not in caught.value.message
+
+
+def test_an_address_that_cannot_be_read_is_refused() -> None:
+    assert refused("postgresql://[broken").code == "store_address"
+    assert refused("no_such_option=1").code == "store_address"
+
+
+def test_a_database_that_cannot_hold_every_text_is_refused(postgres_dsn: str) -> None:
+    with psycopg.connect(postgres_dsn, autocommit=True) as admin:
+        admin.execute("CREATE DATABASE narrow ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+        assert refused(postgres_dsn.replace("/postgres?", "/narrow?")).code == "store_encoding"
+        admin.execute("DROP DATABASE narrow WITH (FORCE)")
+
+
+def test_a_standby_is_refused() -> None:
+    binaries = postgres_server.find_binaries()
+    assert binaries
+    with postgres_server.running(binaries, standby=True) as standby:
+        error = refused(standby)
+    assert (error.code, "primary" in error.message) == ("store_standby", True)
+
+
+@pytest.mark.parametrize(("given", "used"), [("off", "on"), ("local", "on"), ("remote_apply", "remote_apply")])
+def test_a_commit_that_could_be_lost_is_made_stronger_and_never_weaker(
+    postgres_database: str, given: str, used: str
+) -> None:
+    with psycopg.connect(postgres_database, autocommit=True) as admin:
+        admin.execute(
+            f"DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = {given}', "
+            "current_database()); END $$".encode()
+        )
+    store = open_database(postgres_database)
+    with store.write() as connection:
+        assert connection.execute("SHOW synchronous_commit") == [{"synchronous_commit": used}]
+    store.close()
+
+
+def test_a_frozen_process_does_not_keep_its_locks_for_ever(postgres_database: str) -> None:
+    store = open_database(postgres_database)
+    with store.write() as connection:
+        assert connection.execute("SHOW idle_in_transaction_session_timeout") == [
+            {"idle_in_transaction_session_timeout": "30s"}
+        ]
+    store.close()
+
+
+def test_without_psycopg_the_extra_is_named() -> None:
+    program = """
+import sys
+sys.modules["psycopg"] = None
+from perdure.store.postgres import open_postgres
+from perdure.errors import InvalidInput
+from perdure.system import SystemRandom
+try:
+    open_postgres("", random=SystemRandom())
+except InvalidInput as error:
+    assert "pip install 'perdure[postgres]'" in error.message, error
+    print(error.code)
+"""
+    source = Path(__file__).resolve().parents[2] / "src"
+    environment = {**os.environ, "PYTHONPATH": str(source)}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout == "missing_extra\n"
