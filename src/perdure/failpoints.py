@@ -54,6 +54,12 @@ def hit(point: str) -> None:
         _act(point, action)
 
 
+def passes() -> dict[str, int]:
+    """Return how often each point was passed since `arm`, while a plan or a log was there."""
+    with _lock:
+        return dict(_passes)
+
+
 def _act(point: str, action: str) -> None:
     verb, _, argument = action.partition(":")
     match verb:
