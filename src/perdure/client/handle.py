@@ -129,7 +129,14 @@ class AgentHandle:
 
     async def result_async(self) -> AgentResult:
         """Wait until it has ended, well or not, and return how. Survives lost connections and server restarts."""
-        return await self.stream().get_result_async()
+        return await self._runtime.join(self._ended())
+
+    async def _ended(self) -> AgentResult:
+        view = await self._runtime.api.wait(self.execution_id)
+        events: list[Event] = []
+        while len(events) < view.last_seq:
+            events += await self._runtime.api.events(self.execution_id, after=len(events))
+        return result_of(view, events)
 
     def result(self) -> AgentResult:
         return self._runtime.wait(self._here(self.result_async))
@@ -188,15 +195,11 @@ class AgentStream:
             self._runtime.wait(_close(follow))
 
     async def get_result_async(self) -> AgentResult:
-        """Wait for the end and return the result."""
-        return await self._runtime.join(self._collect())
+        """Wait for the end and return the result, whatever was iterated before."""
+        return await self._handle.result_async()
 
     def get_result(self) -> AgentResult:
-        return self._runtime.wait(self._collect())
-
-    async def _collect(self) -> AgentResult:
-        events = [event async for event in self._runtime.api.follow(self._handle.execution_id)]
-        return result_of(await self._runtime.api.execution(self._handle.execution_id), events)
+        return self._handle.result()
 
 
 async def _next(follow: AsyncIterator[Event]) -> Event | None:

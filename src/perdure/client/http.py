@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from perdure.client.channel import Ask, Channel
 from perdure.client.follow import Follower
 from perdure.client.tasks import HttpTaskSource
+from perdure.core import states
 from perdure.core.codec import Json
 from perdure.core.events import Event
 from perdure.core.ports import Clock, Random
@@ -92,6 +93,15 @@ class HttpApi:
         async with aclosing(Follower(self._channel, execution, after).events()) as events:
             async for event in events:
                 yield event
+
+    async def wait(self, execution: str) -> ExecutionView:
+        """Follow it to its end; as `follow`, it survives lost connections and restarts of the server."""
+        view = await self.execution(execution)
+        while view.state not in states.TERMINAL:
+            async for _event in self.follow(execution, after=view.last_seq):
+                pass
+            view = await self.execution(execution)
+        return view
 
     async def send(self, execution: str, text: str, *, by: str = "", dedupe: str | None = None) -> int:
         path = routes.fill(routes.MESSAGES, execution=execution)

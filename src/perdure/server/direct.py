@@ -131,6 +131,23 @@ class DirectApi:
         row = await self._bridge.read(lambda reads: query.execution_row_of(reads, self._company, execution))
         return None if row["state"] in states.TERMINAL and row["next_seq"] - 1 <= after else []
 
+    async def wait(self, execution: str) -> ExecutionView:
+        stir = asyncio.Event()
+
+        def hear(note: Note) -> None:
+            if note.rows[-1]["kind"] in TERMINAL_KINDS:
+                stir.set()
+
+        with self._node.hub.listening([("events", execution)], hear):
+            while not await self._ended(execution):
+                await _stirred(stir)
+                stir.clear()
+        return await self.execution(execution)
+
+    async def _ended(self, execution: str) -> bool:
+        row = await self._bridge.read(lambda reads: query.execution_row_of(reads, self._company, execution))
+        return row["state"] in states.TERMINAL
+
     async def send(self, execution: str, text: str, *, by: str = "", dedupe: str | None = None) -> int:
         codec.encode(text, "message")
         return await self._bridge.ask(signal, Signal(self._company, execution, "send", by, text, dedupe))

@@ -55,6 +55,10 @@ class Api(Protocol):
         """
         ...
 
+    async def wait(self, execution: str) -> ExecutionView:
+        """Return the execution once it has ended. Costs nothing while it waits."""
+        ...
+
     async def send(self, execution: str, text: str, *, by: str = "", dedupe: str | None = None) -> int:
         """Put a message into the execution's inbox and return its `seq`; the same `dedupe` again changes nothing."""
         ...
