@@ -6,41 +6,45 @@ First write wins; the same report again is accepted and changes nothing; an old 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from perdure.core import states
 from perdure.core.delivery import Verdict, after_failure
 from perdure.core.events import Kind
-from perdure.core.ids import shard_of
 from perdure.core.retry import RetryPolicy
 from perdure.core.work import Answer, Failure, Report
+from perdure.engine.task import held_tasks, ref_of
 from perdure.engine.wake import wake
 from perdure.store.operation import Steps, operation
-from perdure.store.protocol import Ref, Row
+from perdure.store.protocol import Row
 from perdure.store.rows import ExecutionRow
 from perdure.store.tx import Tx
 
 
-def _keys(row: Report) -> tuple[str, ...]:
-    return (f"task/{row.execution}/{row.address}",)
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A worker's report, in its company's name."""
+
+    company: str
+    report: Report
+
+
+def _keys(row: Completion) -> tuple[str, ...]:
+    return (f"task/{row.report.execution}/{row.report.address}",)
 
 
 @operation(keys=_keys)
-def complete(tx: Tx, rows: Sequence[Report]) -> Steps[Answer]:
+def complete(tx: Tx, rows: Sequence[Completion]) -> Steps[Answer]:
     """Record results, retries, deaths and unknown outcomes, and wake the executions concerned."""
-    yield [Ref(shard_of(row.execution), row.execution) for row in rows]
-    params = [{"shard": shard_of(row.execution), "execution": row.execution, "address": row.address} for row in rows]
-    found = tx.each("task", params)
-    answers: list[Answer] = []
-    for row, tasks in zip(rows, found, strict=True):
-        execution = tx.execution(row.execution)
-        answers.append(_settle(tx, row, execution, tasks[0]) if execution and tasks else Answer.LEASE_LOST)
-    return answers
+    yield [ref_of(row.report) for row in rows]
+    found = held_tasks(tx, [(row.company, row.report) for row in rows])
+    return [
+        _settle(tx, row.report, *held) if held else Answer.LEASE_LOST for row, held in zip(rows, found, strict=True)
+    ]
 
 
 def _settle(tx: Tx, row: Report, execution: ExecutionRow, task: Row) -> Answer:
-    if task["fence"] != row.fence:
-        return Answer.LEASE_LOST
     if row.outcome == "completed":
         return _succeed(tx, row, execution, task)
     if task["state"] not in states.TASK_HELD:

@@ -10,8 +10,10 @@ from perdure.core.events import Kind
 from perdure.core.ids import shard_of
 from perdure.core.work import Answer, Held
 from perdure.engine.complete import set_task, tell, whose
+from perdure.engine.task import held_tasks, ref_of
 from perdure.store.operation import Steps, operation
-from perdure.store.protocol import Ref
+from perdure.store.protocol import Row
+from perdure.store.rows import ExecutionRow
 from perdure.store.tx import Tx
 
 
@@ -19,6 +21,7 @@ from perdure.store.tx import Tx
 class Beats:
     """The heartbeats of one worker."""
 
+    company: str
     worker: str
     held: tuple[Held, ...]
 
@@ -27,7 +30,7 @@ class Beats:
 class HandBack:
     """Tasks that a worker returns without having begun them."""
 
-    worker: str
+    company: str
     held: tuple[Held, ...]
 
 
@@ -35,6 +38,7 @@ class HandBack:
 class Shrink:
     """A worker's liveness connection closed: leave its leases only this long."""
 
+    company: str
     worker: str
     left_ms: int
 
@@ -46,17 +50,18 @@ def beat(tx: Tx, rows: Sequence[Beats]) -> Steps[list[Answer]]:
     Touches single task rows in key order and reads executions, so it needs none of their locks.
     """
     yield ()
-    items = [(row.worker, held) for row in rows for held in row.held]
+    items = [(row, held) for row in rows for held in row.held]
     params = [
         {
             "shard": shard_of(held.execution),
             "execution": held.execution,
             "address": held.address,
             "fence": held.fence,
-            "worker": worker,
+            "company": row.company,
+            "worker": row.worker,
             "now_ms": tx.now_ms,
         }
-        for worker, held in items
+        for row, held in items
     ]
     order = sorted(range(len(items)), key=lambda i: (params[i]["shard"], items[i][1].execution, items[i][1].address))
     updated = tx.each("prolong_task", [params[i] for i in order])
@@ -69,27 +74,34 @@ def beat(tx: Tx, rows: Sequence[Beats]) -> Steps[list[Answer]]:
     return [[next(at) for _ in row.held] for row in rows]
 
 
-@operation()
+_BACK = frozenset({states.Task.READY, states.Task.DEAD})
+"""What a task is once it was handed back."""
+
+
+def _keys(row: HandBack) -> tuple[str, ...]:
+    return tuple(f"task/{held.execution}/{held.address}" for held in row.held)
+
+
+@operation(keys=_keys)
 def hand_back(tx: Tx, rows: Sequence[HandBack]) -> Steps[list[Answer]]:
     """Put tasks that never began back on their queue at once; the attempt does not count."""
-    yield [Ref(shard_of(held.execution), held.execution) for row in rows for held in row.held]
-    return [[_hand_back(tx, held) for held in row.held] for row in rows]
+    yield [ref_of(held) for row in rows for held in row.held]
+    found = iter(held_tasks(tx, [(row.company, held) for row in rows for held in row.held]))
+    return [[_hand_back(tx, *one) if (one := next(found)) else Answer.LEASE_LOST for _ in row.held] for row in rows]
 
 
-def _hand_back(tx: Tx, held: Held) -> Answer:
-    execution = tx.execution(held.execution)
-    task = execution and tx.row("task", shard=execution.shard, execution=execution.id, address=held.address)
-    if not execution or not task or task["fence"] != held.fence:
-        return Answer.LEASE_LOST
+def _hand_back(tx: Tx, execution: ExecutionRow, task: Row) -> Answer:
     if not states.allowed(states.TASK_TABLE, task["state"], "hand_back"):
-        return Answer.CONFLICT
+        return Answer.ALREADY_ACCEPTED if task["state"] in _BACK else Answer.CONFLICT
     if execution.state == states.Execution.CANCELLING or execution.ended:
         set_task(tx, execution, task, states.move(states.TASK_TABLE, task["state"], "die"))
-        tell(tx, execution, Kind.TASK_FAILED, held.address, {**whose(task), "error": "cancelled", "code": "cancelled"})
+        tell(
+            tx, execution, Kind.TASK_FAILED, task["address"], {**whose(task), "error": "cancelled", "code": "cancelled"}
+        )
         return Answer.ACCEPTED
     ready = states.move(states.TASK_TABLE, task["state"], "hand_back")
     set_task(tx, execution, task, ready, attempt=task["attempt"] - 1)
-    tx.append(execution, Kind.ATTEMPT_LOST, held.address, data={**whose(task), "why": "handed back by its worker"})
+    tx.append(execution, Kind.ATTEMPT_LOST, task["address"], data={**whose(task), "why": "handed back by its worker"})
     return Answer.ACCEPTED
 
 
@@ -97,4 +109,7 @@ def _hand_back(tx: Tx, held: Held) -> Answer:
 def shrink(tx: Tx, rows: Sequence[Shrink]) -> Steps[int]:
     """Cut a worker's leases short; its next heartbeat restores them. Returns how many were cut."""
     yield ()
-    return [tx.run("shrink_leases", worker=row.worker, until_ms=tx.now_ms + row.left_ms) for row in rows]
+    return [
+        tx.run("shrink_leases", company=row.company, worker=row.worker, until_ms=tx.now_ms + row.left_ms)
+        for row in rows
+    ]

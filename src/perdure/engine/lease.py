@@ -38,7 +38,7 @@ def lease(tx: Tx, rows: Sequence[Lease]) -> Steps[list[LeasedTask]]:
 
 
 def _again(tx: Tx, row: Lease) -> list[Row]:
-    return tx.rows("tasks_of_nonce", worker=row.request.worker, nonce=row.request.nonce)
+    return tx.rows("tasks_of_nonce", company=row.company, worker=row.request.worker, nonce=row.request.nonce)
 
 
 def _pick(tx: Tx, row: Lease, taken: set[tuple[str, str]]) -> list[Row]:

@@ -16,8 +16,9 @@ from perdure.core.work import (
     Report,
     WorkerInfo,
 )
+from perdure.engine.begin import Beginning
 from perdure.engine.begin import begin as begin_task
-from perdure.engine.complete import complete
+from perdure.engine.complete import Completion, complete
 from perdure.engine.held import Beats, HandBack, Shrink, beat, hand_back, shrink
 from perdure.engine.lease import Lease, lease
 from perdure.errors import PerdureError
@@ -58,18 +59,19 @@ class DirectTaskSource:
                     continue
 
     async def begin(self, begin: Begin) -> Answer:
-        return await self._bridge.run(begin_task, begin)
+        return await self._bridge.run(begin_task, Beginning(self._company, begin))
 
     async def report(self, worker: str, reports: Sequence[Report]) -> list[Answer]:
         """Give all reports to the writer at once, so that they share a commit; answer them one by one."""
-        results = await asyncio.gather(*(self._bridge.run(complete, one) for one in reports), return_exceptions=True)
+        said = [Completion(self._company, one) for one in reports]
+        results = await asyncio.gather(*(self._bridge.run(complete, one) for one in said), return_exceptions=True)
         return [_answer(result) for result in results]
 
     async def beat(self, worker: str, held: Sequence[Held]) -> list[Answer]:
-        return await self._bridge.run(beat, Beats(worker, tuple(held)))
+        return await self._bridge.run(beat, Beats(self._company, worker, tuple(held)))
 
     async def hand_back(self, worker: str, held: Sequence[Held]) -> list[Answer]:
-        return await self._bridge.run(hand_back, HandBack(worker, tuple(held)))
+        return await self._bridge.run(hand_back, HandBack(self._company, tuple(held)))
 
     async def alive(self, info: WorkerInfo) -> AsyncIterator[None]:
         try:
@@ -79,7 +81,7 @@ class DirectTaskSource:
                     await self._node.parts.clock.sleep(SIGN_SECONDS)
         finally:
             if self._node.accepting:
-                await asyncio.shield(self._bridge.run(shrink, Shrink(info.worker, ORPHAN_LEASE_MS)))
+                await asyncio.shield(self._bridge.run(shrink, Shrink(self._company, info.worker, ORPHAN_LEASE_MS)))
 
 
 def _answer(result: Answer | BaseException) -> Answer:

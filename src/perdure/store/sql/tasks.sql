@@ -25,7 +25,8 @@ ORDER BY t.run_at_ms LIMIT :limit;
 -- What a worker was given in answer to one request, should it ask again.
 SELECT t.*, v.data FROM tasks t
 JOIN events v ON v.shard = t.shard AND v.execution = t.execution AND v.seq = t.scheduled_seq
-WHERE t.worker = :worker AND t.state IN ('leased', 'begun') AND t.state = 'leased' AND t.nonce = :nonce;
+WHERE t.worker = :worker AND t.company = :company AND t.state IN ('leased', 'begun') AND t.state = 'leased'
+  AND t.nonce = :nonce;
 
 -- name: lease_task
 -- Reserve a task that is still free; the same reservation again changes nothing but its end.
@@ -50,7 +51,7 @@ WHERE shard = :shard AND execution = :execution AND address = :address;
 -- A heartbeat, if the fence still holds.
 UPDATE tasks SET lease_until_ms = :now_ms + lease_ms
 WHERE shard = :shard AND execution = :execution AND address = :address
-  AND fence = :fence AND worker = :worker AND state IN ('leased', 'begun')
+  AND fence = :fence AND company = :company AND worker = :worker AND state IN ('leased', 'begun')
 RETURNING (
     SELECT e.state FROM executions e WHERE e.shard = tasks.shard AND e.id = tasks.execution
 ) AS execution_state;
@@ -79,7 +80,7 @@ WHERE shard = :shard AND execution = :execution AND state IN ('leased', 'begun')
 -- name: shrink_leases
 -- Cut a silent worker's leases short.
 UPDATE tasks SET lease_until_ms = :until_ms
-WHERE worker = :worker AND state IN ('leased', 'begun') AND lease_until_ms > :until_ms;
+WHERE worker = :worker AND company = :company AND state IN ('leased', 'begun') AND lease_until_ms > :until_ms;
 
 -- name: tasks_expired
 -- Held tasks whose lease ran out.

@@ -1,0 +1,50 @@
+"""Find the tasks that their holders speak of: of the holder's own company, and still under the fence it was given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from perdure.core.ids import shard_of
+from perdure.store.protocol import Ref, Row
+from perdure.store.rows import ExecutionRow
+from perdure.store.tx import Tx
+
+
+class Named(Protocol):
+    """Whatever names a task as its holder knows it."""
+
+    @property
+    def execution(self) -> str: ...
+    @property
+    def address(self) -> str: ...
+    @property
+    def fence(self) -> int: ...
+
+
+Held = tuple[ExecutionRow, Row]
+"""A task and its execution, which the transaction has locked."""
+
+
+def ref_of(named: Named) -> Ref:
+    """Return the execution to lock."""
+    return Ref(shard_of(named.execution), named.execution)
+
+
+def held_tasks(tx: Tx, wanted: Sequence[tuple[str, Named]]) -> list[Held | None]:
+    """Return what each (company, name) stands for. None: there is none, it is another company's, its fence moved on."""
+    scopes = [
+        {"shard": shard_of(named.execution), "execution": named.execution, "address": named.address}
+        for _, named in wanted
+    ]
+    found = tx.each("task", scopes)
+    return [
+        _held(tx.execution(named.execution), company, named, rows)
+        for (company, named), rows in zip(wanted, found, strict=True)
+    ]
+
+
+def _held(execution: ExecutionRow | None, company: str, named: Named, rows: Sequence[Row]) -> Held | None:
+    if execution is None or execution.company != company or not rows or rows[0]["fence"] != named.fence:
+        return None
+    return execution, rows[0]
