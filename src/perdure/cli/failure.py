@@ -116,7 +116,7 @@ def _tell_usage(message: str, usage: str, *, as_json: bool) -> int:
     return USAGE
 
 
-def stop(code: int) -> NoReturn:
+def end(code: int) -> NoReturn:
     """End the command with an exit code, having said what there is to say."""
     raise typer.Exit(code)
 

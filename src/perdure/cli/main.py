@@ -11,8 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
-from perdure.cli import failure
+from perdure.cli import approvals, effects, executions, failure
 from perdure.cli.connect import AsJson
+from perdure.cli.doctor import doctor
 from perdure.cli.server import server
 from perdure.cli.worker import worker
 from perdure.errors import PerdureError
@@ -22,10 +23,15 @@ app = typer.Typer(
     help="A durable runtime for AI agents: a run lives on a server, in a store, not in a process.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(server)
 app.command()(worker)
+app.command()(doctor)
+app.add_typer(executions.app, name="executions")
+app.add_typer(approvals.app, name="approvals")
+app.add_typer(effects.app, name="effects")
 
 
 @app.command()

@@ -1,19 +1,95 @@
-"""The terminal: one console with the house's colours, and how long things are shown short."""
+"""The terminal: one console, the house's marks and colours, and JSON for programs."""
 
 from __future__ import annotations
 
+import getpass
 import os
-from typing import TYPE_CHECKING
+import platform
+import sys
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from perdure.core import states
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+PIPE_WIDTH = 160
+"""Columns where there is no terminal: lines are for grep, and nobody sees them wrap."""
+
+STATES: dict[str, tuple[str, str]] = {
+    states.Execution.READY: ("○", "cyan"),
+    states.Execution.RUNNING: ("●", "cyan"),
+    states.Execution.WAITING: ("◌", "yellow"),
+    states.Execution.PAUSED: ("‖", "yellow"),
+    states.Execution.STUCK: ("!", "bold red"),
+    states.Execution.CANCELLING: ("◌", "magenta"),
+    states.Execution.COMPLETED: ("✓", "green"),
+    states.Execution.FAILED: ("✗", "red"),
+    states.Execution.CANCELLED: ("✗", "magenta"),
+    states.Task.LEASED: ("●", "cyan"),
+    states.Task.BEGUN: ("●", "cyan"),
+    states.Task.UNCERTAIN: ("?", "bold magenta"),
+    states.Task.DONE: ("✓", "green"),
+    states.Task.DEAD: ("✗", "red"),
+}
+"""Mark and colour of each state, of executions and of tasks: never the colour alone."""
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console. Rich itself honours NO_COLOR, and writes plain text where there is no terminal."""
+    """Return a console. Rich honours NO_COLOR, and writes no colours where there is no terminal."""
     from rich.console import Console
 
-    return Console(stderr=stderr, highlight=False, soft_wrap=False)
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() or os.environ.get("COLUMNS") else PIPE_WIDTH
+    return Console(stderr=stderr, highlight=False, width=width)
+
+
+def state_text(state: str, reason: str | None = None) -> Text:
+    """Return a state with its mark, in its colour."""
+    from rich.text import Text
+
+    mark, style = STATES.get(state, ("·", ""))
+    return Text(f"{mark} {state}" + (f" ({reason})" if reason else ""), style=style)
+
+
+def grid(*columns: str) -> Table:
+    """Return a table without lines, its head dim."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="ellipsis", no_wrap=True)
+    return table
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON document on one line: dataclasses in the form that the HTTP API gives them."""
+    from perdure.wire import codec
+
+    typer.echo(codec.dump(value).decode())
+
+
+def asks(no: bool) -> bool:
+    """Say whether to ask before doing it: somebody is there, and did not say `--yes`."""
+    return not no and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def confirmed(question: str) -> bool:
+    """Ask yes or no; anything but a yes is a no."""
+    return typer.confirm(question, default=False)
+
+
+def whoami() -> str:
+    """Return `user@host`: who decides, unless --by says otherwise."""
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):  # a user id without a name, as in containers
+        user = str(os.getuid()) if hasattr(os, "getuid") else "somebody"
+    return f"{user}@{platform.node()}"
 
 
 def home_short(path: str) -> str:

@@ -1,0 +1,64 @@
+"""`perdure doctor`: is this installation sound, is the server well, and why does an execution not move?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from perdure.cli.connect import AsJson, Server, ask
+
+if TYPE_CHECKING:
+    from perdure.core.views import Finding
+
+
+def doctor(
+    execution: Annotated[
+        str | None, typer.Argument(metavar="[EXECUTION]", help="Say why this one does not move.", show_default=False)
+    ] = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check this installation and its server, or say why an execution does not move.
+
+    Exit code 0 if nothing is wrong, 1 if something is, 4 if an execution waits for a person's decision.
+    """
+    from perdure.cli import failure
+    from perdure.cli.examine import examine
+    from perdure.cli.terminal import print_json
+
+    if execution is None:
+        findings = examine(server)
+        decision_waits = False
+    else:
+        findings = ask(server, lambda api: api.diagnose(execution))
+        decision_waits = bool(ask(server, lambda api: api.approvals(execution=execution)))
+    if as_json:
+        print_json({"findings": findings})
+    else:
+        _show(findings)
+    if decision_waits:
+        failure.end(failure.NEEDS_APPROVAL)
+    if any(one.level == "problem" for one in findings):
+        failure.end(failure.FAILED)
+
+
+_MARKS = {"ok": ("✓", "green"), "note": ("!", "yellow"), "problem": ("✗", "bold red")}
+
+
+def _show(findings: list[Finding]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from perdure.cli import phrases
+    from perdure.cli.terminal import console
+
+    table = Table.grid(padding=(0, 1))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for one in findings:
+        mark, style = _MARKS[one.level]
+        table.add_row(Text(mark, style=style), Text(phrases.plain(one.what)))
+        if one.command:
+            table.add_row("", Text(one.command, style="cyan"))
+    console().print(table)

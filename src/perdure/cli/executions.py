@@ -1,0 +1,180 @@
+"""`perdure executions`: what runs, what happened in it, and the requests that reach it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from perdure.cli.connect import AsJson, By, Execution, Reason, Server, ask
+from perdure.core import states
+
+if TYPE_CHECKING:
+    from perdure.client.http import HttpApi
+    from perdure.core.events import Event
+    from perdure.core.views import ExecutionView, Page, TaskView
+
+app = typer.Typer(help="See what runs and what happened; pause, resume, cancel, stop, send.", no_args_is_help=True)
+
+PAGE = 1000
+
+
+@app.command("list")
+def list_command(
+    state: Annotated[
+        states.Execution | None, typer.Option(help="Only those in this state.", show_default=False)
+    ] = None,
+    agent: Annotated[str | None, typer.Option(help="Only those of this agent.", show_default=False)] = None,
+    limit: Annotated[int, typer.Option(min=1, max=PAGE, help="How many.")] = 20,
+    cursor: Annotated[str | None, typer.Option(help="Go on where the page before ended.", show_default=False)] = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> None:
+    """List executions, newest first."""
+    page = ask(server, lambda api: api.executions(state=state, agent=agent, cursor=cursor, limit=limit))
+    if as_json:
+        from perdure.cli.terminal import print_json
+
+        print_json(page)
+    else:
+        _show_page(page)
+
+
+@app.command()
+def show(execution: Execution, server: Server = None, as_json: AsJson = False) -> None:
+    """Show an execution and its timeline: each step, how often it was tried, what it waited for, what it cost."""
+    from perdure.cli.terminal import console, print_json
+    from perdure.client.timeline import timeline_of
+
+    view, events, tasks = ask(server, lambda api: _whole(api, execution))
+    timeline = timeline_of(events, tasks)
+    if as_json:
+        print_json({"execution": view, "timeline": timeline, "tasks": tasks, "events": events})
+        return
+    from perdure.cli.story import head, story
+
+    out = console()
+    out.print(head(view, _now_ms()))
+    out.print()
+    out.print(story(timeline))
+
+
+@app.command()
+def watch(
+    execution: Execution,
+    after: Annotated[int, typer.Option(min=0, help="Begin after the event with this number.")] = 0,
+    until_decision: Annotated[
+        bool, typer.Option("--until-decision", help="Leave with exit code 4 when it waits for a person's decision.")
+    ] = False,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> None:
+    """Follow an execution until it ends, through lost connections and restarts of the server.
+
+    Exit code 0 if it completed, 1 if it failed or was cancelled. --json prints one event a line.
+    """
+    from perdure.cli.failure import end
+    from perdure.cli.watch import Watch, watch_until_end
+
+    end(watch_until_end(server, Watch(execution, after, until_decision, as_json)))
+
+
+@app.command()
+def cancel(
+    execution: Execution, reason: Reason = "", by: By = "", server: Server = None, as_json: AsJson = False
+) -> None:
+    """End an execution as soon as what had begun has reported. Running tools are told."""
+    _tell(server, execution, as_json, lambda api: api.cancel(execution, by=by or _who(), reason=reason))
+
+
+@app.command()
+def pause(
+    execution: Execution, reason: Reason = "", by: By = "", server: Server = None, as_json: AsJson = False
+) -> None:
+    """Start nothing more until it is resumed; what is in flight is recorded."""
+    _tell(server, execution, as_json, lambda api: api.pause(execution, by=by or _who(), reason=reason))
+
+
+@app.command()
+def resume(execution: Execution, by: By = "", server: Server = None, as_json: AsJson = False) -> None:
+    """Let a paused or stuck execution go on."""
+    _tell(server, execution, as_json, lambda api: api.resume(execution, by=by or _who()))
+
+
+@app.command()
+def stop(execution: Execution, by: By = "", server: Server = None, as_json: AsJson = False) -> None:
+    """Have it end, completed, after the turn in progress."""
+    _tell(server, execution, as_json, lambda api: api.stop(execution, by=by or _who()))
+
+
+@app.command()
+def send(
+    execution: Execution,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to say to the agent.", show_default=False)],
+    dedupe: Annotated[
+        str | None, typer.Option(metavar="KEY", help="The same key again changes nothing.", show_default=False)
+    ] = None,
+    by: By = "",
+    server: Server = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say something to the agent; it reads it before its next turn."""
+    _tell(server, execution, as_json, lambda api: api.send(execution, text, by=by or _who(), dedupe=dedupe))
+
+
+async def _whole(api: HttpApi, execution: str) -> tuple[ExecutionView, list[Event], list[TaskView]]:
+    view = await api.execution(execution)
+    events: list[Event] = []
+    while page := await api.events(execution, after=events[-1].seq if events else 0, limit=PAGE):
+        events += page
+        if len(page) < PAGE:
+            break
+    return view, events, await api.tasks(execution)
+
+
+def _tell(server: str | None, execution: str, as_json: bool, request: Callable[[HttpApi], Awaitable[object]]) -> None:
+    """Make a request and say where the execution stands then."""
+    from perdure.cli.terminal import console, print_json, state_text
+
+    async def made(api: HttpApi) -> ExecutionView:
+        await request(api)
+        return await api.execution(execution)
+
+    view = ask(server, made)
+    if as_json:
+        print_json({"id": view.id, "state": view.state, "reason": view.reason, "last_seq": view.last_seq})
+    else:
+        console().print(view.id, state_text(view.state, view.reason))
+
+
+def _show_page(page: Page) -> None:
+    from rich.text import Text
+
+    from perdure.cli import phrases
+    from perdure.cli.terminal import console, grid, state_text
+
+    out = console()
+    if not page.items:
+        out.print(Text("No executions. An agent's first: AgentRuntime().run(agent, …).", style="dim"))
+        return
+    table = grid("ID", "AGENT", "STATE", "STARTED", "TOOK")
+    now_ms = _now_ms()
+    for one in page.items:
+        took = phrases.duration(one.finished_ms - one.created_ms) if one.finished_ms else ""
+        started = phrases.ago(one.created_ms, now_ms)
+        table.add_row(one.id, phrases.clip(one.agent, 40), state_text(one.state, one.reason), started, took)
+    out.print(table)
+    if page.cursor:
+        out.print(Text(f"More: perdure executions list --cursor {page.cursor}", style="dim"))
+
+
+def _who() -> str:
+    from perdure.cli.terminal import whoami
+
+    return whoami()
+
+
+def _now_ms() -> int:
+    return round(time.time() * 1000)

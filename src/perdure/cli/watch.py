@@ -1,0 +1,240 @@
+"""`perdure executions watch`: print what has ended, keep in view what is under way, until the execution has ended.
+
+What ended is printed once, for good, and scrolls away like any output; only the lines below it are redrawn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from perdure.cli import failure
+from perdure.cli.connect import find
+from perdure.cli.story import Line, head, lines_of, story_table, sums, waits
+from perdure.cli.terminal import console, print_json, state_text
+from perdure.client.http import HttpApi
+from perdure.client.timeline import Entry, Timeline, ToolStep, timeline_of
+from perdure.core import states
+from perdure.core.events import Event
+from perdure.core.views import ExecutionView
+from perdure.errors import Retryable
+
+LOOK_SECONDS = 1.0
+"""How often the execution's state is asked for, beside its events."""
+DRAW_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What was asked for."""
+
+    execution: str
+    after: int
+    until_decision: bool
+    as_json: bool
+
+
+def watch_until_end(server: str | None, watch: Watch) -> int:
+    """Watch until the end, or the decision, and return the exit code. Raises the errors of the verbs."""
+    return asyncio.run(_watch(server, watch))
+
+
+async def _watch(server: str | None, watch: Watch) -> int:
+    async with _connection(server) as api, _connection(server) as looks:
+        view = await api.execution(watch.execution)
+        screen: _Screen = _Lines() if watch.as_json else _Story(console(), view, watch.after)
+        with screen.shown():
+            if not await _until(watch, api, looks, screen):
+                return failure.NEEDS_APPROVAL
+        view = await api.execution(watch.execution)
+        screen.end(view)
+        return failure.OK if view.state == states.Execution.COMPLETED else failure.FAILED
+
+
+@asynccontextmanager
+async def _connection(server: str | None) -> AsyncGenerator[HttpApi]:
+    target = await find(server)
+    api = HttpApi(target.url, target.key)
+    try:
+        yield api
+    finally:
+        await api.aclose()
+
+
+async def _until(watch: Watch, api: HttpApi, looks: HttpApi, screen: _Screen) -> bool:
+    """Show what comes; return True at the execution's end, False when only a person can go on and that was asked."""
+    follow = asyncio.create_task(_follow(watch, api, screen), name="follow")
+    look = asyncio.create_task(_look(watch, looks, screen), name="look")
+    try:
+        while not (follow.done() or look.done()):
+            await asyncio.wait((follow, look), timeout=DRAW_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            screen.draw()
+        done = follow if follow.done() else look
+        done.result()
+        return done is follow
+    finally:
+        follow.cancel()
+        look.cancel()
+        await asyncio.gather(follow, look, return_exceptions=True)
+
+
+async def _follow(watch: Watch, api: HttpApi, screen: _Screen) -> None:
+    # A story needs each step whole, so it reads from the start, and does not print what was before `after`.
+    async with aclosing(api.follow(watch.execution, after=watch.after if watch.as_json else 0)) as events:
+        async for event in events:
+            screen.take(event)
+
+
+async def _look(watch: Watch, looks: HttpApi, screen: _Screen) -> None:
+    """Renew the view for ever, or until a person has to decide."""
+    while True:
+        try:
+            view = await looks.execution(watch.execution)
+        except Retryable:
+            screen.look(None)
+        else:
+            screen.look(view)
+            if watch.until_decision and _only_a_person_can_go_on(view):
+                return
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+def _only_a_person_can_go_on(view: ExecutionView) -> bool:
+    return view.state == states.Execution.WAITING and {wait.kind for wait in view.waits} == {"approval"}
+
+
+class _Screen(Protocol):
+    """Where a watch shows what it sees."""
+
+    @contextmanager
+    def shown(self) -> Generator[None]: ...
+
+    def take(self, event: Event) -> None: ...
+
+    def look(self, view: ExecutionView | None) -> None:
+        """Take the newest view; None if the server did not answer."""
+        ...
+
+    def draw(self) -> None: ...
+
+    def end(self, view: ExecutionView) -> None: ...
+
+
+class _Lines:
+    """For programs: one event a line."""
+
+    @contextmanager
+    def shown(self) -> Generator[None]:
+        yield
+
+    def take(self, event: Event) -> None:
+        print_json(event)
+
+    def look(self, view: ExecutionView | None) -> None:
+        pass
+
+    def draw(self) -> None:
+        pass
+
+    def end(self, view: ExecutionView) -> None:
+        pass
+
+
+class _Story:
+    """For people: the timeline, growing. Without a terminal the same lines, and nothing is redrawn."""
+
+    def __init__(self, out: Console, view: ExecutionView, after: int) -> None:
+        self._out = out
+        self._view = view
+        self._after = after
+        self._silent = False
+        self._events: list[Event] = []
+        self._drawn = -1
+        """How many events the printed lines account for."""
+        self._told: set[object] = set()
+        self._pending: list[Entry] = []
+        self._spinner = Spinner("dots", style="cyan")
+        self._live = Live(get_renderable=self._below, console=out, refresh_per_second=8, transient=True)
+
+    @contextmanager
+    def shown(self) -> Generator[None]:
+        self._out.print(Text.assemble((self._view.id, "bold"), "  ", self._view.agent))
+        if not self._out.is_terminal:
+            yield
+            return
+        with self._live:
+            yield
+
+    def take(self, event: Event) -> None:
+        self._events.append(event)
+
+    def look(self, view: ExecutionView | None) -> None:
+        self._silent = view is None
+        self._view = view or self._view
+
+    def draw(self) -> None:
+        if len(self._events) == self._drawn:
+            return
+        self._drawn = len(self._events)
+        if self._after:
+            before = timeline_of(event for event in self._events if event.seq <= self._after)
+            self._told |= {_key(entry) for entry in before.entries if _has_ended(entry)}
+            if self._events and self._events[-1].seq > self._after:
+                self._after = 0
+        timeline = timeline_of(self._events)
+        self._pending = [entry for entry in timeline.entries if not _has_ended(entry)]
+        self._print(timeline)
+
+    def end(self, view: ExecutionView) -> None:
+        self.draw()
+        self._out.print()
+        self._out.print(head(view, _now_ms()))
+        self._out.print(sums(timeline_of(self._events)))
+
+    def _print(self, timeline: Timeline) -> None:
+        fresh = [entry for entry in timeline.entries if _has_ended(entry) and _key(entry) not in self._told]
+        if not fresh:
+            return
+        self._told |= {_key(entry) for entry in fresh}
+        self._out.print(story_table(_lines(fresh), timeline.entries[0].started_ms))
+
+    def _below(self) -> RenderableType:
+        """Return what is under way: redrawn several times a second."""
+        now_ms = _now_ms()
+        table = Table.grid(padding=(0, 1))
+        status = state_text(self._view.state, self._view.reason)
+        if self._silent:
+            status = Text("the server does not answer; waiting for it", style="yellow")
+        table.add_row(self._spinner, status)
+        zero_ms = self._events[0].at_ms if self._events else now_ms
+        rows: list[RenderableType] = [story_table(_lines(self._pending), zero_ms)] if self._pending else []
+        return Group(*rows, table, *waits(self._view, now_ms))
+
+
+def _lines(entries: Sequence[Entry]) -> list[Line]:
+    return [line for entry in entries for line in lines_of(entry)]
+
+
+def _has_ended(entry: Entry) -> bool:
+    return not isinstance(entry, ToolStep) or entry.ended_ms is not None
+
+
+def _key(entry: Entry) -> object:
+    """Tell entries apart; a step whose end changes, as by a ruling, is told again."""
+    if isinstance(entry, ToolStep):
+        return entry.address, entry.state, entry.ruling
+    return entry
+
+
+def _now_ms() -> int:
+    return round(time.time() * 1000)
