@@ -12,13 +12,14 @@ from perdure.core.views import Started
 from perdure.engine.wake import put_ready
 from perdure.errors import Conflict
 from perdure.store.operation import Steps, operation
+from perdure.store.protocol import Ref
 from perdure.store.rows import ExecutionRow
 from perdure.store.tx import Tx
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """One start. The id comes from the caller, so that the operation can run twice."""
+    """One start. The id comes from the caller, so that the operation can run twice and begin one execution."""
 
     id: str
     company: str
@@ -32,7 +33,8 @@ class Start:
 
     @property
     def digest(self) -> str:
-        return codec.digest(self.input)
+        """Fingerprint of the input, whatever the order of its keys."""
+        return codec.digest(codec.decode(self.input))
 
     @property
     def size(self) -> int:
@@ -49,12 +51,14 @@ def start(tx: Tx, rows: Sequence[Start]) -> Steps[Started | Conflict]:
 
     A known start key gives the first execution back, or `start_key_conflict` if its input was another.
     """
-    yield ()
+    yield [Ref(shard_of(row.id), row.id) for row in rows]
     first = _first_of_keys(tx, rows)
     results: list[Started | Conflict] = []
     definitions: dict[tuple[str, str], Start] = {}
     for row in rows:
         known = first.get(row.id)
+        if known is None and tx.execution(row.id) is not None:  # begun before, and the answer was lost
+            known = Started(row.id, created=True)
         if known is not None:
             results.append(known)
             continue
@@ -86,7 +90,7 @@ def _first_of_keys(tx: Tx, rows: Sequence[Start]) -> dict[str, Started | Conflic
         if tx.run("insert_start_key", **params, execution=row.id, digest=row.digest, now_ms=tx.now_ms):
             continue
         known = tx.row("start_key", **params)
-        if known is None or known["execution"] == row.id:  # our own, from a run of this operation that was repeated
+        if known is None or known["execution"] == row.id:  # our own, from before the answer was lost
             continue
         if known["digest"] == row.digest:
             taken[row.id] = Started(known["execution"], created=False)
