@@ -8,7 +8,7 @@ from typing import Any
 
 from perdure.core import codec, states
 from perdure.core.delivery import Delivery
-from perdure.core.events import Kind
+from perdure.core.events import ASKED, Kind
 from perdure.core.ids import action_key
 from perdure.core.items import Item, OpenApproval, ScheduleTask, SetTimer, StepDone
 from perdure.errors import LeaseLost
@@ -46,7 +46,10 @@ def _keys(row: Record) -> tuple[str, ...]:
 
 @operation(keys=_keys)
 def record(tx: Tx, rows: Sequence[Record]) -> Steps[News | LeaseLost]:
-    """Append the items, with the rows that belong to them, if the fence is still the holder's."""
+    """Append the items, with the rows that belong to them, if the fence is still the holder's.
+
+    The same items again change nothing. A tool call by a holder that had not seen a cancel yet is recorded dead.
+    """
     yield [row.ref for row in rows]
     results: list[News | LeaseLost] = []
     tasks: list[dict[str, Any]] = []
@@ -55,11 +58,19 @@ def record(tx: Tx, rows: Sequence[Record]) -> Steps[News | LeaseLost]:
         if execution is None or execution.fence != row.fence or execution.ended:
             results.append(lost(row.ref))
             continue
+        unseen = _unseen(tx, execution, row.seen)
+        recorded = {event["address"] for event in unseen if event["kind"] in ASKED}
+        wanted = all(event["kind"] != Kind.CANCEL_REQUESTED for event in unseen)
         for item in row.items:
-            _append(tx, execution, item, tasks)
+            if item.address not in recorded:  # else it was taken before, and the answer was lost
+                _append(tx, execution, item, tasks, wanted=wanted)
         results.append(news(tx, execution, row.seen))
     tx.many("insert_task", tasks)
     return results
+
+
+def _unseen(tx: Tx, row: ExecutionRow, seen: int) -> Sequence[Params | Row]:
+    return () if row.next_seq - 1 == seen else news(tx, row, seen).events
 
 
 def news(tx: Tx, row: ExecutionRow, seen: int) -> News:
@@ -76,13 +87,13 @@ def lost(ref: Ref) -> LeaseLost:
     return LeaseLost(f"execution {ref.execution}: its fence moved on; another server owns it now.")
 
 
-def _append(tx: Tx, row: ExecutionRow, item: Item, tasks: list[dict[str, Any]]) -> None:
+def _append(tx: Tx, row: ExecutionRow, item: Item, tasks: list[dict[str, Any]], *, wanted: bool) -> None:
     match item:
         case StepDone():
             tx.append(row, Kind.STEP_RECORDED, item.address, item.digest, item.data)
         case ScheduleTask():
             seq = tx.append(row, Kind.TASK_SCHEDULED, item.address, item.digest, _task_facts(row, item))
-            tasks.append(_task_row(row, item, seq, tx.now_ms))
+            tasks.append({**_task_row(row, item, seq, tx.now_ms), "state": _state(wanted)})
             if item.approval is not None and item.delivery != Delivery.AT_MOST_ONCE:  # else begin consumes it
                 consume_approval(tx, row, item.approval)
             tx.announce("tasks", f"{row.company}/{item.queue}")
@@ -99,6 +110,10 @@ def _append(tx: Tx, row: ExecutionRow, item: Item, tasks: list[dict[str, Any]]) 
 def consume_approval(tx: Tx, row: ExecutionRow, address: str) -> bool:
     """Use an approval up. It authorises one effect, once: False if it was not given, or was used before."""
     return bool(tx.run("consume_approval", shard=row.shard, execution=row.id, address=address, now_ms=tx.now_ms))
+
+
+def _state(wanted: bool) -> states.Task:
+    return states.Task.READY if wanted else states.Task.DEAD
 
 
 def _task_facts(row: ExecutionRow, item: ScheduleTask) -> dict[str, Any]:
@@ -123,7 +138,6 @@ def _task_row(row: ExecutionRow, item: ScheduleTask, seq: int, now_ms: int) -> d
         "agent": item.agent,
         "tool": item.tool,
         "queue": item.queue,
-        "state": states.Task.READY,
         "delivery": item.delivery,
         "max_attempts": item.max_attempts,
         "pause_ms": item.pause_ms,
