@@ -100,7 +100,6 @@ EXECUTION_TABLE: Table = {
     (Execution.PAUSED, "resume"): Execution.READY,
     (Execution.STUCK, "resume"): Execution.READY,  # after the code was mended
     (Execution.RUNNING, "stick"): Execution.STUCK,
-    (Execution.CANCELLING, "stick"): Execution.STUCK,
     (Execution.PAUSED, "stick"): Execution.STUCK,
     (Execution.READY, "cancel"): Execution.CANCELLING,
     (Execution.RUNNING, "cancel"): Execution.CANCELLING,

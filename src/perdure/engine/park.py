@@ -127,13 +127,20 @@ def _end(tx: Tx, execution: ExecutionRow, row: Finish) -> Released | StillHeld:
 
 @operation()
 def halt(tx: Tx, rows: Sequence[Halt]) -> Steps[Released | LeaseLost]:
-    """Pause or stick an owned execution, saying why. Needs no look at news: nothing is thrown away."""
+    """Pause or stick an owned execution, saying why. Needs no look at news: nothing is thrown away.
+
+    One that was to be cancelled is cancelled instead: whatever it could not go on with, it need not.
+    """
     yield [row.ref for row in rows]
     results: list[Released | LeaseLost] = []
     for row in rows:
         execution = _owned(tx, row.ref, row.fence)
         if execution is None:
             results.append(lost(row.ref))
+            continue
+        if execution.state == states.Execution.CANCELLING:
+            _cancel(tx, execution)
+            results.append(Released())
             continue
         if execution.may(row.event):
             execution.move(row.event)
@@ -144,6 +151,13 @@ def halt(tx: Tx, rows: Sequence[Halt]) -> Steps[Released | LeaseLost]:
         let_go(tx, execution)
         results.append(Released())
     return results
+
+
+def _cancel(tx: Tx, execution: ExecutionRow) -> None:
+    """End an execution whose code cannot run any more; while workers hold tasks of it, park it: reports wake it."""
+    if isinstance(_end(tx, execution, Finish(execution.ref, execution.fence, 0, 0, "end", "{}")), StillHeld):
+        execution.move("park")
+        let_go(tx, execution)
 
 
 def _owned(tx: Tx, ref: Ref, fence: int) -> ExecutionRow | None:
