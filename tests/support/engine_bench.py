@@ -143,7 +143,8 @@ class Bench:
 
     def ready(self) -> list[str]:
         """Return the executions that anybody may claim."""
-        return self.read(lambda reads: [row["execution"] for row in reads.rows("ready_executions", limit=1_000)])
+        everything = {"oldest": 0, "newest": 1_000, "limit": 1_000}
+        return self.read(lambda reads: [row["execution"] for row in reads.rows("ready_executions", **everything)])
 
     # -- tasks ---------------------------------------------------------------------------------------------------------
 

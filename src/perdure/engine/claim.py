@@ -54,7 +54,8 @@ def claim(tx: Tx, rows: Sequence[Claim]) -> Steps[list[Claimed]]:
 
 def _candidates(tx: Tx, rows: Sequence[Claim]) -> list[list[Row]]:
     """Share the head of the ready list out among the claimers of this batch."""
-    found = tx.rows("ready_executions", limit=sum(row.limit for row in rows))
+    formats = {"oldest": min(READABLE_FORMATS), "newest": max(READABLE_FORMATS)}
+    found = tx.rows("ready_executions", **formats, limit=sum(row.limit for row in rows))
     shares: list[list[Row]] = []
     at = 0
     for row in rows:
@@ -65,10 +66,9 @@ def _candidates(tx: Tx, rows: Sequence[Claim]) -> list[list[Row]]:
 
 def _take(tx: Tx, claim: Claim, found: Row) -> Claimed | None:
     row = tx.execution(found["execution"])
-    if row is None or row.ownership != states.Ownership.READY or row.log_format not in READABLE_FORMATS:
+    if row is None or row.ownership != states.Ownership.READY or not row.may("claim"):
         return None
-    if not row.may("claim") or not tx.run("delete_ready", shard=row.shard, execution=row.id):
-        return None
+    tx.run("delete_ready", shard=row.shard, execution=row.id)
     row.move("claim")
     row.fence += 1
     row.ownership = states.Ownership.OWNED

@@ -30,8 +30,11 @@ ON CONFLICT (shard, execution) DO NOTHING;
 DELETE FROM ready WHERE shard = :shard AND execution = :execution;
 
 -- name: ready_executions
--- Candidates for a claim, the longest ready first.
-SELECT shard, execution, abandoned FROM ready ORDER BY since_ms LIMIT :limit;
+-- Candidates for a claim, the longest ready first, of the log formats that the claimer reads.
+SELECT r.shard, r.execution, r.abandoned FROM ready r
+JOIN executions e ON e.shard = r.shard AND e.id = r.execution
+WHERE e.log_format BETWEEN :oldest AND :newest
+ORDER BY r.since_ms LIMIT :limit;
 
 -- name: insert_owned
 -- Begin an ownership.
