@@ -95,6 +95,7 @@ async def serving(path: Path, options: ServeOptions | None = None) -> AsyncGener
     ready: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
     options = replace(options or ServeOptions(drain_seconds=2.0), port=0)
     task = asyncio.create_task(serve(node, options, on_ready=ready.set_result, stop=stop))
+    server: Server | None = None
     try:
         await asyncio.wait((task, ready), return_when=asyncio.FIRST_COMPLETED)
         if task.done():
@@ -102,9 +103,9 @@ async def serving(path: Path, options: ServeOptions | None = None) -> AsyncGener
         found = ready.result()
         server = Server(node, found.url, found.key, stop)
         yield server
-        for client in server.closing:
-            await client.aclose()
     finally:
+        for client in server.closing if server else ():
+            await client.aclose()
         stop.set()
         await task
         await asyncio.to_thread(node.stop)

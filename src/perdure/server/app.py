@@ -58,13 +58,13 @@ class App:
         try:
             await self._answer(scope, receive, progress)
         except PerdureError as error:
-            await send_error(send, error, close=not progress.body_read)
+            await send_error(send, error)
         except ClientGone:
             return
         except Exception as error:
             log.exception("http.failed", method=scope["method"], path=scope["path"], error=type(error).__name__)
             if not progress.started:
-                await send_error(send, _internal(), close=True)
+                await send_error(send, _internal())
 
     async def _answer(self, scope: Scope, receive: Receive, progress: _Progress) -> None:
         head = self._guard.admit(scope["headers"])
@@ -77,7 +77,6 @@ class App:
             raise Retryable("The server is going down; it will be back, or another one is there.", code="draining")
         most = guard.check_body(scope["method"], path, head)
         raw = await guard.read_body(receive, most) if most else b""
-        progress.body_read = True
         call = Call(
             principal=principal,
             api=self._backend.api(principal.company),
@@ -117,13 +116,12 @@ class App:
 
 
 class _Progress:
-    """`send`, and how far a reply has come: what may still be said when something goes wrong."""
+    """`send`, and whether a reply has begun: what may still be said when something goes wrong."""
 
-    __slots__ = ("_send", "body_read", "started")
+    __slots__ = ("_send", "started")
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self.body_read = False
         self.started = False
 
     async def __call__(self, message: Message) -> None:

@@ -45,6 +45,7 @@ class WatchedProtocol(HttpToolsProtocol):
         self._since = self.loop.time()
         self._head_bytes = 0
         self._refusal: PerdureError | None = None
+        self._discarded = 0
         self._unsent = 0
         self._stuck_since = self._since
 
@@ -71,6 +72,7 @@ class WatchedProtocol(HttpToolsProtocol):
             self._reading = Reading.HEAD
             self._since = self.loop.time()
         self._head_bytes = 0
+        self._discarded = 0
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header, within bounds."""
@@ -87,6 +89,17 @@ class WatchedProtocol(HttpToolsProtocol):
         self._reading = Reading.BODY
         self._since = self.loop.time()
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Take a piece of the body; throw it away if the request was refused already, but not for ever.
+
+        To close at once would throw away the refusal too: a client that is still sending sees only a broken connection.
+        """
+        super().on_body(body)
+        if self.cycle.response_complete:
+            self._discarded += len(body)
+            if self._discarded > self.limits.discard_bytes:
+                self.transport.abort()
 
     def on_message_complete(self) -> None:
         """The request is whole."""
@@ -136,8 +149,8 @@ class WatchedProtocol(HttpToolsProtocol):
 
     def _time_out(self, what: str, seconds: float) -> None:
         cycle = self._current()
-        if cycle is not None and cycle.response_started and not cycle.response_complete:
-            self.transport.abort()
+        if self._reading is Reading.BODY and cycle is not None and cycle.response_started:
+            self.transport.abort()  # an answer is on its way or was given: a second one would be nonsense
             return
         self.refuse(UserError(f"The request's {what} did not arrive within {seconds:g} s.", code="request_timeout"))
 

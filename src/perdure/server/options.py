@@ -23,6 +23,8 @@ class Limits:
     """How long a connection may stay open between requests: longer than clients keep theirs."""
     stuck_seconds: float = 30.0
     """How long a reader may take nothing of what waits for it. Then it is cut off; a stream is taken up again."""
+    discard_bytes: int = 32 * 1024 * 1024
+    """How much of a refused body is read and thrown away, so that its sender comes to read the refusal."""
     connections: int = 4096
     """At most; fewer where the system allows this process fewer open files."""
     streams: int = 500

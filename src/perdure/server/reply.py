@@ -11,7 +11,6 @@ from perdure.wire import codec
 from perdure.wire.errors import NOT_SENT, dump_error, status_of
 
 JSON = (b"content-type", b"application/json")
-_CLOSE = (b"connection", b"close")
 _ASK_FOR_KEY = (b"www-authenticate", b'Bearer realm="perdure"')
 _SOON = (b"retry-after", b"1")
 
@@ -21,10 +20,9 @@ async def send_json(send: Send, value: Any, status: int = 200) -> None:
     await send_bytes(send, codec.dump(value), status)
 
 
-async def send_error(send: Send, error: PerdureError, *, close: bool = False) -> None:
-    """Answer with an error. `close` if part of the request was left unread."""
-    headers = error_headers(error)
-    await send_bytes(send, dump_error(error), status_of(error), [*headers, _CLOSE] if close else headers)
+async def send_error(send: Send, error: PerdureError) -> None:
+    """Answer with an error."""
+    await send_bytes(send, dump_error(error), status_of(error), error_headers(error))
 
 
 def error_headers(error: PerdureError) -> list[tuple[bytes, bytes]]:

@@ -48,25 +48,25 @@ async def lease(call: Call, body: LeaseBody) -> TasksReply:
 
 async def begin(call: Call, body: Begin) -> AnswersReply:
     """Commit the claim of an `at_most_once` task."""
-    _check_fences("", (body,))
+    _check_items("", (body,))
     return AnswersReply((await call.tasks.begin(body),))
 
 
 async def report(call: Call, body: ReportBody) -> AnswersReply:
     """Take how attempts ended."""
-    _check_fences("reports", body.reports)
+    _check_items("reports", body.reports)
     return _answers(await call.tasks.report(body.worker, body.reports))
 
 
 async def beat(call: Call, body: HeldBody) -> AnswersReply:
     """Prolong leases."""
-    _check_fences("held", body.held)
+    _check_items("held", body.held)
     return _answers(await call.tasks.beat(body.worker, body.held))
 
 
 async def hand_back(call: Call, body: HeldBody) -> AnswersReply:
     """Take tasks back that never began."""
-    _check_fences("held", body.held)
+    _check_items("held", body.held)
     return _answers(await call.tasks.hand_back(body.worker, body.held))
 
 
@@ -127,12 +127,17 @@ def _answers(answers: Iterable[Answer]) -> AnswersReply:
     return AnswersReply(tuple(answers))
 
 
-def _check_fences(where: str, items: tuple[Begin | Held | Report, ...]) -> None:
-    if where:
-        _check_many(where, items)
+def _check_items(where: str, items: tuple[Begin | Held | Report, ...]) -> None:
+    _check_many(where, items)
     for number, item in enumerate(items):
-        if not 0 <= item.fence <= codec.MAX_INT:
-            _check_range(f"{where}[{number}].fence" if where else "fence", item.fence, 0, codec.MAX_INT)
+        if not (item.execution.isascii() and 0 <= item.fence <= codec.MAX_INT):
+            _refuse_item(f"{where}[{number}]." if where else "", item)
+
+
+def _refuse_item(place: str, item: Begin | Held | Report) -> None:
+    _check_range(f"{place}fence", item.fence, 0, codec.MAX_INT)
+    field = f"{place}execution"
+    raise InvalidInput(f"{field} is {item.execution[:80]!r}, which is no id of an execution.", fields=[field])
 
 
 def _check_many(field: str, items: tuple[Any, ...]) -> None:

@@ -1,0 +1,73 @@
+"""Bytes to a socket and back: requests that no client library would send."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+Address = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back; status 0 if nothing did before the connection closed."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return orjson.loads(self.body)
+
+    @property
+    def code(self) -> str:
+        """The code of an error; empty for anything else."""
+        return self.json["error"]["code"] if self.status >= 400 else ""
+
+
+NOTHING = Reply(0, {}, b"")
+
+
+def request(
+    method: str, path: str, address: Address, *, key: str = "", body: bytes | None = None, **headers: str
+) -> bytes:
+    """Return the bytes of a request. `headers` replace the usual ones; an empty value leaves one out."""
+    usual = {"host": f"{address[0]}:{address[1]}"}
+    if key:
+        usual["authorization"] = f"Bearer {key}"
+    if body is not None:
+        usual |= {"content-type": "application/json", "content-length": str(len(body))}
+    usual |= {name.replace("_", "-"): value for name, value in headers.items()}
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in usual.items() if value), "", ""]
+    return "\r\n".join(lines).encode("latin-1") + (body or b"")
+
+
+async def exchange(address: Address, data: bytes) -> Reply:
+    """Send bytes on a connection of their own and return the first reply."""
+    reader, writer = await asyncio.open_connection(*address)
+    try:
+        writer.write(data)
+        return await read_reply(reader)
+    finally:
+        writer.close()
+        try:
+            await writer.wait_closed()
+        except ConnectionError:
+            pass  # the server was quicker
+
+
+async def read_reply(reader: asyncio.StreamReader) -> Reply:
+    """Read one reply, of a length that its headers say, or up to the end."""
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return NOTHING
+    first, *lines = head.decode("latin-1").split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
+    length = headers.get("content-length")
+    body = await reader.readexactly(int(length)) if length else b"" if "204" in first else await reader.read()
+    return Reply(int(first.split()[1]), headers, body)
