@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from perdure.core import codec
+from perdure.core import codec, states
 from perdure.core.work import LeasedTask, LeaseRequest
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Ref, Row
@@ -19,6 +19,9 @@ class Lease:
 
     company: str
     request: LeaseRequest
+
+
+_HOLDING_BACK = frozenset({states.Execution.PAUSED, states.Execution.STUCK})
 
 
 def _keys(row: Lease) -> tuple[str, ...]:
@@ -63,8 +66,15 @@ def _pick(tx: Tx, row: Lease, taken: set[tuple[str, str]]) -> list[Row]:
 
 
 def _reserve(tx: Tx, request: LeaseRequest, tasks: list[Row]) -> list[LeasedTask]:
+    tasks = [task for task in tasks if _wanted(tx, task)]
     updated = tx.each("lease_task", [_reservation(tx, request, task) for task in tasks])
     return [_leased(task, rows[0], request.lease_ms) for task, rows in zip(tasks, updated, strict=True) if rows]
+
+
+def _wanted(tx: Tx, task: Row) -> bool:
+    """Look again under the lock: its execution may have been paused since the task was picked."""
+    execution = tx.execution(task["execution"])
+    return execution is not None and (task["state"] != states.Task.READY or execution.state not in _HOLDING_BACK)
 
 
 def _reservation(tx: Tx, request: LeaseRequest, task: Row) -> dict[str, Any]:
@@ -73,6 +83,8 @@ def _reservation(tx: Tx, request: LeaseRequest, task: Row) -> dict[str, Any]:
         "execution": task["execution"],
         "address": task["address"],
         "fence": task["fence"],
+        "state": task["state"],
+        "raised": int(task["state"] == states.Task.READY),
         "worker": request.worker,
         "nonce": request.nonce,
         "now_ms": tx.now_ms,

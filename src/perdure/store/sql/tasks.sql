@@ -31,13 +31,10 @@ WHERE t.worker = :worker AND t.company = :company AND t.state IN ('leased', 'beg
 -- name: lease_task
 -- Reserve a task that is still free; the same reservation again changes nothing but its end.
 UPDATE tasks SET
-    state = 'leased',
-    fence = CASE WHEN state = 'ready' THEN fence + 1 ELSE fence END,
-    attempt = CASE WHEN state = 'ready' THEN attempt + 1 ELSE attempt END,
+    state = 'leased', fence = fence + :raised, attempt = attempt + :raised,
     worker = :worker, nonce = :nonce, started_ms = :now_ms,
     lease_ms = :lease_ms, lease_until_ms = :lease_until_ms, updated_ms = :now_ms
-WHERE shard = :shard AND execution = :execution AND address = :address AND fence = :fence
-  AND (state = 'ready' OR (state = 'leased' AND nonce = :nonce))
+WHERE shard = :shard AND execution = :execution AND address = :address AND fence = :fence AND state = :state
 RETURNING fence, attempt;
 
 -- name: begin_task
