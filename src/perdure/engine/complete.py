@@ -74,7 +74,7 @@ def fail_attempt(tx: Tx, execution: ExecutionRow, task: Row, failure: Failure, *
         state=task["state"],
         attempt=task["attempt"],
         max_attempts=task["max_attempts"],
-        permanent=failure.permanent or cancelled or execution.ended,
+        permanent=failure.permanent or cancelled or unwanted(execution),
     )
     facts = {**whose(task), "error": failure.message, "code": failure.code}
     match verdict:
@@ -88,6 +88,11 @@ def fail_attempt(tx: Tx, execution: ExecutionRow, task: Row, failure: Failure, *
         case Verdict.LOSE:
             set_task(tx, execution, task, states.move(states.TASK_TABLE, task["state"], "lose"))
             tell(tx, execution, Kind.TASK_UNCERTAIN, task["address"], {**facts, "why": failure.message})
+
+
+def unwanted(execution: ExecutionRow) -> bool:
+    """Say whether nothing more shall be tried for an execution: it has ended, or is to be cancelled."""
+    return execution.ended or execution.state == states.Execution.CANCELLING
 
 
 def _policy(task: Row) -> RetryPolicy:

@@ -9,7 +9,7 @@ from perdure.core import states
 from perdure.core.events import Kind
 from perdure.core.ids import shard_of
 from perdure.core.work import Answer, Held
-from perdure.engine.complete import set_task, tell, whose
+from perdure.engine.complete import set_task, tell, unwanted, whose
 from perdure.engine.task import held_tasks, ref_of
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Row
@@ -68,12 +68,13 @@ def beat(tx: Tx, rows: Sequence[Beats]) -> Steps[list[Answer]]:
     answers = [Answer.LEASE_LOST] * len(items)
     for i, found in zip(order, updated, strict=True):
         if found:
-            stopping = found[0]["execution_state"] == states.Execution.CANCELLING
-            answers[i] = Answer.CANCEL if stopping else Answer.ACCEPTED
+            answers[i] = Answer.CANCEL if found[0]["execution_state"] in _STOPPING else Answer.ACCEPTED
     at = iter(answers)
     return [[next(at) for _ in row.held] for row in rows]
 
 
+_STOPPING = states.TERMINAL | {states.Execution.CANCELLING}
+"""Nobody waits for the tasks of such an execution any more."""
 _BACK = frozenset({states.Task.READY, states.Task.DEAD})
 """What a task is once it was handed back."""
 
@@ -93,7 +94,7 @@ def hand_back(tx: Tx, rows: Sequence[HandBack]) -> Steps[list[Answer]]:
 def _hand_back(tx: Tx, execution: ExecutionRow, task: Row) -> Answer:
     if not states.allowed(states.TASK_TABLE, task["state"], "hand_back"):
         return Answer.ALREADY_ACCEPTED if task["state"] in _BACK else Answer.CONFLICT
-    if execution.state == states.Execution.CANCELLING or execution.ended:
+    if unwanted(execution):
         set_task(tx, execution, task, states.move(states.TASK_TABLE, task["state"], "die"))
         tell(
             tx, execution, Kind.TASK_FAILED, task["address"], {**whose(task), "error": "cancelled", "code": "cancelled"}
