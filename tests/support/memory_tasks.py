@@ -49,14 +49,16 @@ class Fault:
 class MemoryTasks:
     """`TaskSource` for tests."""
 
-    def __init__(self, clock: Clock, *, waits: bool = True) -> None:
-        self._clock, self._waits = clock, waits
+    def __init__(self, clock: Clock, *, waits: bool = True, beat_ms: int = 30_000) -> None:
+        self._clock, self._waits, self._beat_ms = clock, waits, beat_ms
         self.rows: dict[str, Row] = {}
         self.seen: list[tuple[Verb, Any]] = []
         """Every request, in order."""
         self.faults: dict[Verb, list[Fault]] = defaultdict(list)
         self.in_flight: dict[Verb, int] = defaultdict(int)
         self.cancelling = False
+        self.lapses = 0
+        """How often a heartbeat or report came after its lease had run out."""
         self.careless = False
         """Gives out tasks that were not asked for."""
         self.open = True
@@ -190,6 +192,7 @@ class MemoryTasks:
 
     def _held(self, one: Held | Begin | Report) -> Row | None:
         row = self.rows[one.address]
+        self.lapses += row.lease_until_ms < self._clock.monotonic_ms()
         return row if row.fence == one.fence and row.state in ("leased", "begun") else None
 
     def _begin(self, begin: Begin) -> Answer:
@@ -216,7 +219,7 @@ class MemoryTasks:
         row = self._held(held)
         if row is None or row.lease_until_ms < self._clock.monotonic_ms():
             return Answer.LEASE_LOST
-        row.lease_until_ms = self._clock.monotonic_ms() + 30_000
+        row.lease_until_ms = self._clock.monotonic_ms() + self._beat_ms
         return Answer.CANCEL if self.cancelling else Answer.ACCEPTED
 
     def _hand_back(self, held: Held) -> Answer:

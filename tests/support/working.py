@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -24,12 +25,19 @@ def make_worker(source: TaskSource, clock: Clock, *tools: Callable[..., Any], **
 
 
 @asynccontextmanager
-async def at_work(worker: Worker) -> AsyncIterator[Worker]:
-    """Run `worker`, connected, until the block ends; then stop it without waiting for bodies."""
+async def at_work(worker: Worker, *gates: threading.Event) -> AsyncIterator[Worker]:
+    """Run `worker`, connected, until the block ends; then stop it without waiting for bodies.
+
+    If the block fails, `gates` are opened: threads that wait for them must not keep the test process.
+    """
     async with anyio.create_task_group() as group:
         group.start_soon(worker.run)
         await worker.connected()
         try:
             yield worker
-        finally:
-            worker.stop(0)
+        except BaseException:
+            for gate in gates:
+                gate.set()
+            group.cancel_scope.cancel()  # on a fake clock, stopping would wait for ever
+            raise
+        worker.stop(0)

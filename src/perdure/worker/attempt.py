@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import anyio
-import structlog
 
 from perdure import failpoints
 from perdure.agent.context import ToolContext
 from perdure.agent.tool import ToolDefinition
 from perdure.core.ports import Clock, Random
 from perdure.core.work import Answer, Begin, Failure, Lane, Report
+from perdure.log import get_log
 from perdure.wire.api import TaskSource
 from perdure.worker.body import Call, Ended, Raised, Returned, Stopped
 from perdure.worker.grip import Grip, Phase
@@ -27,7 +27,7 @@ from perdure.worker.pace import Backoff, ends_within, rest
 from perdure.worker.reports import Reports
 from perdure.worker.runners import Body, Runners
 
-log = structlog.get_logger(__name__)
+log = get_log(__name__)
 
 STOP_SECONDS = 1.0
 """How long a body that was told to stop may take before it counts as one that cannot be stopped."""
@@ -55,7 +55,7 @@ class Attempts:
         if definition is None:
             self._report(grip, Raised("unknown_tool", f"this worker has no tool {grip.task.tool!r}", permanent=True))
             return
-        call = Call(definition, grip.task.args, self._context(grip))
+        call = Call(definition, grip.task.args, self._context(grip), grip.at_most_once)
         ready: Call | Raised | None = None
         with anyio.CancelScope() as scope:
             grip.guard(scope)
@@ -134,7 +134,7 @@ class Attempts:
                 await self._run_out(grip, body)
             ended = await body.ended
         except BaseException:
-            body.cancel()  # the worker itself is being cancelled
+            grip.leave()  # the worker itself is being cancelled
             raise
         if grip.phase is Phase.ACTING:
             await self._conclude(grip, ended)

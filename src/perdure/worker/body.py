@@ -8,22 +8,19 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import inspect
-import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-
-import structlog
 
 from perdure import failpoints
 from perdure.agent.context import Cancelled, ToolContext, enter_tool
 from perdure.agent.tool import ToolDefinition
 from perdure.core import codec
 from perdure.core.codec import Json
-from perdure.core.delivery import Delivery
 from perdure.errors import InvalidInput, LeaseLost, LimitExceeded
+from perdure.log import get_log
 
-log = structlog.get_logger(__name__)
+log = get_log(__name__)
 
 MAX_TEXT_BYTES = 8 * 1024
 """Of an error, or of the receipt for a result that cannot be stored."""
@@ -65,6 +62,7 @@ class Call:
     definition: ToolDefinition
     args: Mapping[str, Json]
     context: ToolContext
+    at_most_once: bool = False
     checked: dict[str, Any] | None = None
     """The validated arguments, when that was done before."""
 
@@ -114,7 +112,7 @@ class Call:
             return Stopped(describe(error))
         if isinstance(error, InvalidInput) and error.code == "invalid_arguments":
             return Raised(error.code, shorten(error.message), permanent=True)
-        log.debug("tool.raised", tool=self.definition.name, traceback=trace(error))
+        log.debug("tool.raised", tool=self.definition.name, exc_info=error)
         return Raised("tool_error", describe(error))
 
     def _keep(self, value: object) -> Ended:
@@ -123,7 +121,7 @@ class Call:
             text, plain = codec.round_trip(value, f"the result of tool {self.definition.name}")
             return Returned(plain, len(text))
         except BaseException as error:  # noqa: BLE001 - `model_dump` and the like are the user's code
-            if self.definition.options.delivery == Delivery.AT_MOST_ONCE:
+            if self.at_most_once:
                 # It acted, and that must not look like a failure; its repr is the receipt.
                 return Returned({"unserialisable": shorten(_repr(value))}, MAX_TEXT_BYTES)
             if isinstance(error, (InvalidInput, LimitExceeded)):
@@ -139,11 +137,6 @@ def describe(error: BaseException) -> str:
     except BaseException:  # noqa: BLE001 - `__str__` is the user's code
         text = "(its text cannot be shown)"
     return shorten(f"{kind}: {text}" if text else kind)
-
-
-def trace(error: BaseException) -> str:
-    """Return the traceback as text. Not `exc_info`: some renderers of that print all local variables, secrets too."""
-    return "".join(traceback.format_exception(error))[-MAX_TEXT_BYTES:]
 
 
 def shorten(text: str) -> str:

@@ -74,22 +74,16 @@ class Keeper:
         if not self._held:
             return None
         due_ms = min(grip.due_ms for grip in self._held.values())
-        if self._hurried:
+        if self._link.shaken:
             due_ms = min(due_ms, self._beaten_ms + ORPHAN_LEASE_MS // 3)
         return max(due_ms, self._not_before_ms) - self._clock.monotonic_ms()
-
-    @property
-    def _hurried(self) -> bool:
-        """Whether the server may have cut, or be about to cut, our leases short because the connection closed."""
-        opened_ms = self._link.opened_ms
-        return opened_ms is None or self._clock.monotonic_ms() - opened_ms < ORPHAN_LEASE_MS
 
     async def _beat(self) -> None:
         grips = self.grips
         asked_ms = self._beaten_ms = self._clock.monotonic_ms()
-        limit = min(grip.task.lease_ms for grip in grips) / 3000
+        limit = min(grip.task.lease_ms for grip in grips) / 6000
         try:
-            # A request that hangs must not keep the next one from being sent in time.
+            # One that hangs must leave time for more: a lease has room for four tries.
             answers = await within(self._clock, limit, lambda: self._send([grip.held for grip in grips]))
         except Exception as error:  # noqa: BLE001 - whatever it was, the leases still have to be kept
             self._trouble.met(error)

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable
 
 from perdure.core.ports import Clock, Random
-from perdure.core.work import WorkerInfo
+from perdure.core.work import ORPHAN_LEASE_MS, WorkerInfo
 from perdure.errors import PerdureError, Unreachable
 from perdure.log import get_log
 from perdure.wire.api import TaskSource
@@ -25,15 +25,23 @@ class Link:
         self._source, self._info, self._clock = source, info, clock
         self._backoff = Backoff(random)
         self._silent = False
+        self._lost = False
+        """It was open once and closed."""
         self._watchers: list[Callable[[], None]] = []
         self.up = asyncio.Event()
         """Set while it is open. Written by `hold` alone."""
-        self.opened_ms: int | None = None
-        """Since when it is open, by this process's clock."""
+        self._reopened_ms: int | None = None
 
     def watch(self, changed: Callable[[], None]) -> None:
         """Call `changed` whenever it opens or closes, on the worker's loop."""
         self._watchers.append(changed)
+
+    @property
+    def shaken(self) -> bool:
+        """Whether the server may have cut our leases short, or be about to: it is closed, or was a moment ago."""
+        if not self.up.is_set():
+            return True
+        return self._reopened_ms is not None and self._clock.monotonic_ms() - self._reopened_ms < ORPHAN_LEASE_MS
 
     async def hold(self) -> None:
         """Keep it open. Never returns."""
@@ -53,14 +61,15 @@ class Link:
     def _opened(self) -> None:
         if self.up.is_set():
             return
-        self.opened_ms = self._clock.monotonic_ms()
+        if self._lost:
+            self._reopened_ms = self._clock.monotonic_ms()
         self.up.set()
         self._changed()
         self._silent = False
         log.info("worker.connected", worker=self._info.worker, worker_name=self._info.name)
 
     def _closed(self, reason: str) -> None:
-        self.opened_ms = None
+        self._lost = self._lost or self.up.is_set()
         self.up.clear()
         self._changed()
         if not self._silent:

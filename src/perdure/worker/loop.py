@@ -26,7 +26,6 @@ from perdure.log import get_log
 from perdure.system import SystemClock, SystemRandom
 from perdure.wire.api import TaskSource
 from perdure.worker.attempt import Attempts
-from perdure.worker.body import trace
 from perdure.worker.grip import Grip
 from perdure.worker.keeper import Keeper
 from perdure.worker.link import Link, Trouble
@@ -199,8 +198,8 @@ class Worker:
             self._poll_scope = None
 
     def _free(self) -> int:
-        # Results that nobody takes are bounded too: they are as many bodies' worth of memory.
-        return min(self._slots.left, 2 * self._options.slots - self._reports.pending)
+        # Results that nobody takes are bounded too: each is a body's worth of memory.
+        return min(self._slots.left, 2 * self._options.slots - self._slots.taken - self._reports.pending)
 
     async def _lease(self, attempts: TaskGroup, free: int) -> None:
         asked_ms = self._clock.monotonic_ms()
@@ -249,9 +248,9 @@ class Worker:
     async def _perform(self, grip: Grip) -> None:
         try:
             await self._attempts.perform(grip)
-        except Exception as error:  # noqa: BLE001 - a bug of ours in one attempt: its lease runs out, the others go on
-            facts = {"execution": grip.task.execution, "task": grip.task.address, "traceback": trace(error)}
-            log.error("worker.attempt_broke", **facts)  # noqa: TRY400 - `exception` may print local variables
+        except Exception:
+            # A bug of ours in one attempt: its lease runs out, the others go on.
+            log.exception("worker.attempt_broke", execution=grip.task.execution, task=grip.task.address)
             self._keeper.drop(grip)
         finally:
             self._slots.free(grip)

@@ -17,7 +17,7 @@ import anyio
 from perdure.agent.agent import Agent
 from perdure.agent.tool import ToolDefinition
 from perdure.core.ports import Clock
-from perdure.core.work import Lane
+from perdure.core.work import Lane, WorkerInfo
 from perdure.errors import InvalidInput
 from perdure.system import SystemClock
 from perdure.wire.api import TaskSource
@@ -35,10 +35,12 @@ async def run_worker(
     options: WorkerOptions | None = None,
     *,
     parent_pid: int | None = None,
+    on_connected: Callable[[WorkerInfo], None] | None = None,
     clock: Clock | None = None,
 ) -> int:
     """Serve the tools of `agents` until a signal, or the death of `parent_pid`, stops it. Call it in the main thread.
 
+    `on_connected` is called once, when the source first knows this worker.
     Returns how many bodies could not be stopped: above 0 their threads keep the process, so leave with `os._exit`.
     Raises `InvalidInput` (`bad_worker`) if there is nothing to serve or an agent's name is there twice.
     """
@@ -53,6 +55,8 @@ async def run_worker(
             side.start_soon(_obey, worker, arrived)
             if parent_pid is not None:
                 side.start_soon(_outlive_nobody, worker, parent_pid, clock)
+            if on_connected is not None:
+                side.start_soon(_tell, worker, on_connected)
             await worker.run()
         side.cancel_scope.cancel()
     return worker.left_running
@@ -105,6 +109,11 @@ async def _obey(worker: Worker, arrived: asyncio.Queue[int]) -> None:
     await arrived.get()
     worker.stop(0)
     os._exit(128 + await arrived.get())
+
+
+async def _tell(worker: Worker, on_connected: Callable[[WorkerInfo], None]) -> None:
+    await worker.connected()
+    on_connected(worker.info)
 
 
 async def _outlive_nobody(worker: Worker, parent_pid: int, clock: Clock) -> None:

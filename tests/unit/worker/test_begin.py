@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from working import at_work, make_worker
 
 pytestmark = pytest.mark.anyio
 
-ONCE = {"delivery": "at_most_once"}
+ONCE: dict[str, Any] = {"delivery": "at_most_once"}
 
 
 async def test_the_claim_is_answered_before_the_body_starts() -> None:

@@ -24,6 +24,7 @@ class Body:
     def __init__(self) -> None:
         self.go = asyncio.Event()
         self.started = asyncio.Event()
+        self.cancelled = asyncio.Event()
         self.fate = "running"
 
     async def hold(self) -> str:
@@ -32,6 +33,7 @@ class Body:
             await self.go.wait()
         except asyncio.CancelledError:
             self.fate = "cancelled"
+            self.cancelled.set()
             raise
         self.fate = "finished"
         return "done"
@@ -105,15 +107,13 @@ async def test_a_body_that_blocks_for_three_leases_keeps_its_lease(kind: str) ->
 async def test_a_lost_lease_cancels_the_body_and_nothing_is_said() -> None:
     clock = FakeClock()
     source, body = MemoryTasks(clock), Body()
-    worker = make_worker(source, clock, body.hold, tool_loop=asyncio.get_running_loop())
-    async with at_work(worker):
+    async with at_work(make_worker(source, clock, body.hold, tool_loop=asyncio.get_running_loop())):
         address = source.add("hold")
         await body.started.wait()
         source.rows[address].fence += 1
         source.rows[address].state = "dead"
         await beats(source, clock, 1)
-        while worker.busy:
-            await asyncio.sleep(0)
+        await body.cancelled.wait()
     assert body.fate == "cancelled"
     assert source.sent("report") == []
 
@@ -134,16 +134,13 @@ async def test_a_thread_learns_of_a_lost_lease_and_its_result_is_refused() -> No
             raised.append(type(error))
         return "all the same"
 
-    worker = make_worker(source, clock, stubborn)
-    async with at_work(worker):
+    async with at_work(make_worker(source, clock, stubborn)):
         address = source.add("stubborn")
         await asyncio.to_thread(running.wait)
         source.rows[address].fence += 1
         source.rows[address].state = "dead"
         await beats(source, clock, 1)
         await source.until(lambda: len(source.sent("report")) == 1)
-        while worker.busy:
-            await asyncio.sleep(0)
     assert raised == [LeaseLost]
     assert source.rows[address].reports == [], "said, as evidence, and refused"
 
@@ -196,7 +193,7 @@ async def test_a_result_returned_in_spite_of_a_cancel_is_told() -> None:
         go.wait()
         return "finished"
 
-    async with at_work(make_worker(source, clock, finish)):
+    async with at_work(make_worker(source, clock, finish), go):
         address = source.add("finish")
         await asyncio.to_thread(running.wait)
         source.cancelling = True
@@ -218,7 +215,7 @@ async def test_a_body_may_ask_for_a_heartbeat_and_gets_one_only_when_due() -> No
             ctx.heartbeat()
         done.wait()
 
-    async with at_work(make_worker(source, clock, eager)):
+    async with at_work(make_worker(source, clock, eager), look, done):
         address = source.add("eager")
         await asyncio.to_thread(running.wait)
         look.set()
