@@ -10,8 +10,8 @@ from perdure.core.delivery import Delivery
 from perdure.core.events import Kind
 from perdure.core.ids import shard_of
 from perdure.core.work import Failure
-from perdure.engine.complete import fail_attempt, set_task, tell, whose
-from perdure.engine.wake import let_go, put_ready, wake
+from perdure.engine.complete import fail_attempt, set_task, tell, unwanted, whose
+from perdure.engine.wake import let_go, put_ready, shut_out, wake
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Ref, Row
 from perdure.store.rows import ExecutionRow
@@ -19,6 +19,10 @@ from perdure.store.tx import Tx
 
 LOCAL_WORKER = "local/"
 """Prefix of the ids of workers that live inside the store's owner, and die with it."""
+
+
+_WHENEVER_MS = 2**63 - 1
+"""After the end of every lease."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,8 @@ def expire_owned(tx: Tx, rows: Sequence[Sweep]) -> Steps[int]:
     yield [Ref(one["shard"], one["execution"]) for one in found]
     for one in found:
         execution = tx.execution(one["execution"])
-        if execution is not None and execution.fence == one["fence"]:
+        lease = tx.row("owner_of", shard=one["shard"], execution=one["execution"])
+        if execution is not None and lease is not None and lease["lease_until_ms"] < tx.now_ms:  # else: renewed
             abandon(tx, execution)
     return [len(found)] + [0] * (len(rows) - 1)
 
@@ -93,9 +98,8 @@ def abandon(tx: Tx, execution: ExecutionRow) -> None:
     if execution.may("claim"):
         execution.ownership = states.Ownership.READY
         put_ready(tx, execution, abandoned=True)
-    else:  # paused meanwhile: shut the holder out now, for a resume would not know that it never let go
-        execution.fence += 1
-        tx.append(execution, Kind.TAKEN_OVER, data={"fence": execution.fence})
+    else:  # paused meanwhile
+        shut_out(tx, execution)
 
 
 @operation()
@@ -104,27 +108,25 @@ def expire_tasks(tx: Tx, rows: Sequence[Sweep]) -> Steps[int]:
     found = tx.rows("tasks_expired", now_ms=tx.now_ms, limit=sum(row.limit for row in rows))
     yield [Ref(one["shard"], one["execution"]) for one in found]
     for one in found:
-        _expire(tx, one)
+        _expire(tx, one, lost_before_ms=tx.now_ms)
     return [len(found)] + [0] * (len(rows) - 1)
 
 
-def _expire(tx: Tx, found: Row) -> None:
+def _expire(tx: Tx, found: Row, *, lost_before_ms: int) -> None:
+    """End an attempt unless, now that it is locked, it is over, somebody else's, or was prolonged."""
     execution = tx.execution(found["execution"])
     task = execution and tx.row("task", shard=found["shard"], execution=found["execution"], address=found["address"])
     if not execution or not task or task["fence"] != found["fence"] or task["state"] not in states.TASK_HELD:
         return
-    unbegun = task["state"] == states.Task.LEASED
-    cancelling = execution.state == states.Execution.CANCELLING
+    if task["lease_until_ms"] >= lost_before_ms:
+        return
     spent = task["delivery"] != Delivery.AT_MOST_ONCE and task["attempt"] >= task["max_attempts"]
-    if unbegun and not spent and not cancelling and not execution.ended:
+    if task["state"] == states.Task.LEASED and not spent and not unwanted(execution):
         set_task(tx, execution, task, states.move(states.TASK_TABLE, task["state"], "hand_back"))
         facts = {**whose(task), "why": "its worker fell silent and the lease ran out"}
         tell(tx, execution, Kind.ATTEMPT_LOST, task["address"], facts)
         return
-    failure = Failure(
-        code="lease_expired", message="its worker fell silent and the lease ran out", permanent=spent or cancelling
-    )
-    fail_attempt(tx, execution, task, failure)
+    fail_attempt(tx, execution, task, Failure("lease_expired", "its worker fell silent and the lease ran out"))
 
 
 @operation()
@@ -152,5 +154,5 @@ def take_over(tx: Tx, rows: Sequence[Sweep]) -> Steps[int]:
         if execution is not None:
             abandon(tx, execution)
     for one in held:
-        _expire(tx, one)
+        _expire(tx, one, lost_before_ms=_WHENEVER_MS)
     return [len(owned) + len(held)] + [0] * (len(rows) - 1)

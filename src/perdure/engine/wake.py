@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from perdure.core import states
+from perdure.core.events import Kind
 from perdure.store.rows import ExecutionRow
 from perdure.store.tx import Tx
 
@@ -29,6 +30,12 @@ def put_ready(tx: Tx, row: ExecutionRow, *, abandoned: bool = False) -> None:
         abandoned=int(abandoned),
     )
     tx.announce("ready")
+
+
+def shut_out(tx: Tx, row: ExecutionRow) -> None:
+    """End what a holder that never let go of a paused execution may do: the claim after a resume would not know."""
+    row.fence += 1
+    tx.append(row, Kind.TAKEN_OVER, data={"fence": row.fence})
 
 
 def let_go(tx: Tx, row: ExecutionRow) -> None:
