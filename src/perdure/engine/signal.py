@@ -9,7 +9,7 @@ from typing import Literal
 from perdure.core import states
 from perdure.core.events import Kind
 from perdure.core.ids import shard_of
-from perdure.engine.wake import put_ready, wake
+from perdure.engine.wake import put_ready, shut_out, wake
 from perdure.errors import Conflict, NotFound
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Ref
@@ -62,7 +62,7 @@ def _signal(tx: Tx, row: Signal, execution: ExecutionRow | None) -> int | Confli
             tx.append(execution, Kind.STOP_REQUESTED, data={"by": row.by})
             wake(tx, execution)
         case "pause":
-            _pause(tx, row, execution)
+            return _pause(tx, row, execution)
         case "resume":
             return _resume(tx, row, execution)
         case "cancel":
@@ -85,16 +85,26 @@ def _send(tx: Tx, row: Signal, execution: ExecutionRow) -> int | Conflict:
     return seq
 
 
-def _pause(tx: Tx, row: Signal, execution: ExecutionRow) -> None:
+def _pause(tx: Tx, row: Signal, execution: ExecutionRow) -> int | Conflict:
     """An owned execution records what is in flight and is then let go of; nobody claims it until it is resumed."""
+    if execution.state == states.Execution.PAUSED:
+        return execution.next_seq - 1
     if not execution.may("pause"):
-        return  # paused already, or cancelling
+        return Conflict(
+            f"execution {row.execution} is {execution.state} and cannot be paused: it does not go on as it is.",
+            code="not_pausable",
+            state=execution.state,
+        )
+    abandoned = execution.ownership == states.Ownership.READY and execution.state == states.Execution.RUNNING
     execution.move("pause")
     execution.reason = states.Reason.USER
     if execution.ownership == states.Ownership.READY:
         tx.run("delete_ready", shard=execution.shard, execution=execution.id)
         execution.ownership = states.Ownership.PARKED
     tx.append(execution, Kind.PAUSED, data={"reason": states.Reason.USER, "message": row.text, "by": row.by})
+    if abandoned:
+        shut_out(tx, execution)
+    return execution.next_seq - 1
 
 
 def _resume(tx: Tx, row: Signal, execution: ExecutionRow) -> int | Conflict:
