@@ -49,6 +49,9 @@ def signal(tx: Tx, rows: Sequence[Signal]) -> Steps[int | Conflict | NotFound]:
 def _signal(tx: Tx, row: Signal, execution: ExecutionRow | None) -> int | Conflict | NotFound:
     if execution is None or execution.company != row.company:
         return NotFound(f"there is no execution {row.execution}. `perdure executions list` shows yours.")
+    known = _known(tx, row, execution)
+    if known is not None:
+        return known
     if execution.ended:
         return Conflict(
             f"execution {row.execution} has {execution.state}: nothing reaches it any more.",
@@ -70,14 +73,19 @@ def _signal(tx: Tx, row: Signal, execution: ExecutionRow | None) -> int | Confli
     return execution.next_seq - 1
 
 
+def _known(tx: Tx, row: Signal, execution: ExecutionRow) -> int | None:
+    """Return the `seq` of a message that was accepted before, whatever has become of its execution since."""
+    if row.dedupe is None:
+        return None
+    found = tx.row("inbox_key", shard=execution.shard, execution=execution.id, dedupe=row.dedupe)
+    return None if found is None else found["seq"]
+
+
 def _send(tx: Tx, row: Signal, execution: ExecutionRow) -> int | Conflict:
     if execution.state == states.Execution.CANCELLING:
         return Conflict(f"execution {row.execution} is being cancelled and takes no more messages.", code="ended")
-    key = {"shard": execution.shard, "execution": execution.id, "dedupe": row.dedupe}
     if row.dedupe is not None:
-        known = tx.row("inbox_key", **key)
-        if known is not None:
-            return known["seq"]
+        key = {"shard": execution.shard, "execution": execution.id, "dedupe": row.dedupe}
         tx.run("insert_inbox_key", **key, seq=execution.next_seq)
     facts = {"text": row.text, "by": row.by, "dedupe": row.dedupe}
     seq = tx.append(execution, Kind.MESSAGE, data=facts)
