@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure.errors import StoreFailed, StoreInUse
+from perdure.errors import Retryable, StoreFailed, StoreInUse
 from perdure.store.ownership import OwnedStore, Ownership, lock_file, open_owned, read_hint
 from perdure.store.tx import Tx
 from perdure.system import SystemClock, SystemRandom
@@ -204,6 +204,18 @@ def test_a_former_owner_that_lives_after_all_cannot_commit(path: Path) -> None:
     former.close()
     new.close()
     assert names_in(path) == {"new"}
+
+
+def test_a_file_that_another_program_locks_is_not_taken_over_and_not_kept(path: Path) -> None:
+    own(path).close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(Retryable) as caught:
+            own(path)
+        other.execute("ROLLBACK")
+    assert caught.value.code == "store_busy"
+    own(path).close()
+    assert epoch_in(path) == 2
 
 
 def test_what_ends_with_the_former_owner_ends_in_the_first_transaction(path: Path) -> None:

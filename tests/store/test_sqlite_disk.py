@@ -273,6 +273,10 @@ def test_a_lock_held_by_another_program_is_waited_for_then_asked_again(store: Sq
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(Again), store.write():
             pass
+        assert keys_in(store) == []
+        with pytest.raises(Retryable) as caught:
+            open_file(store.place)
+        assert caught.value.code == "store_busy"
         other.execute("ROLLBACK")
     with store.write() as connection:
         connection.run("insert_company", id="a", name="", now_ms=0)

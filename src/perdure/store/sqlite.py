@@ -13,7 +13,7 @@ from typing import Any
 
 from perdure import failpoints
 from perdure.core.ports import Clock, Random
-from perdure.errors import InternalError, InvalidInput, PerdureError, StoreFailed
+from perdure.errors import InternalError, InvalidInput, PerdureError, Retryable, StoreFailed
 from perdure.store import place as places
 from perdure.store.clock import StoreClock
 from perdure.store.life import Life
@@ -34,10 +34,17 @@ def open_sqlite(
 
     A process that will write must own the file first: see `ownership.open_owned`. Raises InvalidInput for a place where
     no store can be (`store_path`, `store_unwritable`, `store_network`, `store_foreign`), UserError (`store_newer`), and
-    StoreFailed (`store_corrupt`, `store_not_durable`).
+    StoreFailed (`store_corrupt`, `store_not_durable`), and Retryable (`store_busy`) while another program locks it.
     """
     place = places.prepare(path)
     statements = {name: Statement(query) for name, query in (queries or load_queries("sqlite")).items()}
+    try:
+        return _open(place, statements, clock, random)
+    except Again as error:
+        raise _locked(error) from error
+
+
+def _open(place: Path, statements: Mapping[str, Statement], clock: Clock, random: Random) -> SqliteStore:
     link = open_link(place, statements, writes=True)
     try:
         _refuse_foreign(link)
@@ -93,22 +100,20 @@ class SqliteStore:
         except StoreFailed as error:
             self._life.fail(error)
             raise
+        except Again as error:
+            raise _locked(error) from error
 
     def take_over(self, on_takeover: Callable[[Tx], None] | None = None) -> int:
         """Begin a new ownership and return its number. The caller holds the file's lock: see ownership.py.
 
         `on_takeover` runs in the same transaction: it ends what only the former owner could have gone on with, which
         the lock proves gone. Every later transaction of the former owner, should it live after all, is refused with
-        StoreFailed (`store_taken`).
+        StoreFailed (`store_taken`). Raises Retryable (`store_busy`) while another program locks the file.
         """
-        with self.write() as link:
-            epoch = 1 + int(link.execute("SELECT value FROM meta WHERE key = 'owner_epoch'")[0][0])
-            link.execute("UPDATE meta SET value = ?1 WHERE key = 'owner_epoch'", str(epoch))
-            if on_takeover:
-                tx = Tx(link)
-                on_takeover(tx)
-                tx.flush()
-            failpoints.hit("take_over.before_commit")
+        try:
+            epoch = self._begin_ownership(on_takeover)
+        except Again as error:
+            raise _locked(error) from error
         failpoints.hit("take_over.after_commit")
         self._epoch = epoch
         return epoch
@@ -130,6 +135,17 @@ class SqliteStore:
             self._life.closed = True
             self._readers.close()
             self._link.close()
+
+    def _begin_ownership(self, on_takeover: Callable[[Tx], None] | None) -> int:
+        with self.write() as link:
+            epoch = 1 + int(link.execute("SELECT value FROM meta WHERE key = 'owner_epoch'")[0][0])
+            link.execute("UPDATE meta SET value = ?1 WHERE key = 'owner_epoch'", str(epoch))
+            if on_takeover:
+                tx = Tx(link)
+                on_takeover(tx)
+                tx.flush()
+            failpoints.hit("take_over.before_commit")
+        return epoch
 
     def _begin(self) -> None:
         link = self._link
@@ -214,6 +230,10 @@ def _refuse_foreign(link: SqliteLink) -> None:
             "new file, or one that perdure made, is expected; name another path.",
             code="store_foreign",
         )
+
+
+def _locked(error: Again) -> Retryable:
+    return Retryable(f"{error}. Close that program, or try again when it has finished.", code="store_busy")
 
 
 def _identity(place: Path) -> tuple[int, int] | None:
