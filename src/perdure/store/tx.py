@@ -90,7 +90,9 @@ class Tx:
                 "kind": kind,
                 "address": address,
                 "digest": digest,
-                "data": data if isinstance(data, str) else codec.encode(data, f"event {kind}", codec.MAX_VALUE_BYTES + codec.ENVELOPE_BYTES),
+                "data": data
+                if isinstance(data, str)
+                else codec.encode(data, f"event {kind}", codec.MAX_VALUE_BYTES + codec.ENVELOPE_BYTES),
                 "at_ms": self.now_ms,
             }
         )
