@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 
 from perdure.client.channel import Ask, Channel
 from perdure.core.events import Event, Kind
@@ -34,16 +34,19 @@ class Follower:
         at this address.
         """
         while not self._ended:
-            async with self._connection() as events:
-                async for event in events:
-                    yield event
+            try:
+                async with self._channel.stream(self._ask()) as pieces, aclosing(self._read(pieces)) as events:
+                    async for event in events:
+                        yield event
+            except Retryable:  # cut in the middle, or nobody listens there just now
+                if not self._channel.met:
+                    raise
             if not self._ended:
                 self._failures += 1
                 await self._channel.pause(self._failures)
 
-    @asynccontextmanager
-    async def _connection(self) -> AsyncGenerator[AsyncIterator[Event]]:
-        ask = Ask(
+    def _ask(self) -> Ask:
+        return Ask(
             "follow",
             "GET",
             routes.fill(routes.EVENTS, execution=self._execution),
@@ -51,12 +54,6 @@ class Follower:
             reply_seconds=SILENCE_SECONDS,
             accept=frames.MEDIA_TYPE,
         )
-        try:
-            async with self._channel.stream(ask) as pieces, aclosing(self._read(pieces)) as events:
-                yield events
-        except Retryable:
-            if not self._channel.met:
-                raise
 
     async def _read(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[Event]:
         reader = frames.FrameReader()
