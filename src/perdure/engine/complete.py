@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_never
 
 from perdure.core import states
 from perdure.core.delivery import Verdict, after_failure
@@ -88,6 +88,8 @@ def fail_attempt(tx: Tx, execution: ExecutionRow, task: Row, failure: Failure, *
         case Verdict.LOSE:
             set_task(tx, execution, task, states.move(states.TASK_TABLE, task["state"], "lose"))
             tell(tx, execution, Kind.TASK_UNCERTAIN, task["address"], {**facts, "why": failure.message})
+        case _:
+            assert_never(verdict)
 
 
 def unwanted(execution: ExecutionRow) -> bool:

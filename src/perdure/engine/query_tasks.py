@@ -89,7 +89,8 @@ def diagnose(reads: Reads, company: str, execution: str, workers: Sequence[Worke
     if view.state == states.Execution.STUCK:
         return [Finding("problem", view.message or "it is stuck", f"perdure executions cancel {execution}")]
     findings = [
-        _approval_finding(one.id, one.tool) for one in approvals_of(reads, company, execution=execution, state="open")
+        _approval_finding(one.id, one.tool)
+        for one in approvals_of(reads, company, execution=execution, state=states.Waitpoint.OPEN)
     ]
     findings += [
         _task_finding(task, workers)

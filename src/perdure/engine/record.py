@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_never
 
 from perdure.core import codec, states
 from perdure.core.delivery import Delivery
@@ -105,6 +105,8 @@ def _append(tx: Tx, row: ExecutionRow, item: Item, tasks: list[dict[str, Any]], 
             due_ms = tx.now_ms + item.delay_ms
             tx.append(row, Kind.TIMER_SET, item.address, item.digest, {"due_ms": due_ms})
             tx.run("insert_timer", shard=row.shard, execution=row.id, address=item.address, due_ms=due_ms)
+        case _:
+            assert_never(item)
 
 
 def consume_approval(tx: Tx, row: ExecutionRow, address: str) -> bool:

@@ -46,13 +46,11 @@ def decide(tx: Tx, rows: Sequence[Decide]) -> Steps[Decided | Conflict | NotFoun
 
 
 def _decide(tx: Tx, row: Decide, found: Row | None) -> Decided | Conflict | NotFound:
-    if found is None:
-        return NotFound(f"there is no approval {row.approval}. `perdure approvals list` shows the open ones.")
-    scope = {"shard": found["shard"], "execution": found["execution"], "address": found["address"]}
-    execution = tx.execution(found["execution"])
-    point = tx.row("waitpoint", **scope)
+    scope = {name: found[name] for name in ("shard", "execution", "address")} if found else {}
+    execution = tx.execution(scope["execution"]) if scope else None
+    point = tx.row("waitpoint", **scope) if scope else None  # read again: now it is locked
     if execution is None or point is None:
-        return NotFound(f"there is no approval {row.approval}.")
+        return NotFound(f"there is no approval {row.approval}. `perdure approvals list` shows the open ones.")
     if point["state"] == states.Waitpoint.RESOLVED:
         return _already(row, point, execution.ref)
     if point["state"] != states.Waitpoint.OPEN or execution.ended or execution.state == states.Execution.CANCELLING:
@@ -62,7 +60,7 @@ def _decide(tx: Tx, row: Decide, found: Row | None) -> Decided | Conflict | NotF
         )
     tx.run("resolve_waitpoint", **scope, decision=row.decision, by=row.by, reason=row.reason, now_ms=tx.now_ms)
     facts = {"id": row.approval, "decision": row.decision, "by": row.by, "reason": row.reason}
-    tx.append(execution, Kind.WAIT_RESOLVED, found["address"], data=facts)
+    tx.append(execution, Kind.WAIT_RESOLVED, scope["address"], data=facts)
     wake(tx, execution)
     return Decided(execution.ref)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, assert_never
 
 from perdure.core import states
 from perdure.core.events import Kind
@@ -70,6 +70,8 @@ def _signal(tx: Tx, row: Signal, execution: ExecutionRow | None) -> int | Confli
             return _resume(tx, row, execution)
         case "cancel":
             _cancel(tx, row, execution)
+        case _:
+            assert_never(row.verb)
     return execution.next_seq - 1
 
 

@@ -149,10 +149,8 @@ def take_over(tx: Tx, rows: Sequence[Sweep]) -> Steps[int]:
     owned = tx.rows("owned_all")
     held = tx.rows("tasks_held_by_prefix", prefix=f"{LOCAL_WORKER}%")
     yield [Ref(one["shard"], one["execution"]) for one in [*owned, *held]]
-    for one in owned:
-        execution = tx.execution(one["execution"])
-        if execution is not None:
-            abandon(tx, execution)
+    for execution in filter(None, [tx.execution(one["execution"]) for one in owned]):
+        abandon(tx, execution)
     for one in held:
         _expire(tx, one, lost_before_ms=_WHENEVER_MS)
     return [len(owned) + len(held)] + [0] * (len(rows) - 1)

@@ -73,6 +73,17 @@ def test_a_digest_tells_parts_apart() -> None:
     assert codec.digest("tool", {"a": 1, "b": [True, None]}) == "bf3979392d524920fa3ea9f0", "digests are stored"
 
 
+@given(VALUES)
+def test_what_is_known_to_be_json_is_written_the_same_way(value: Any) -> None:
+    assert codec.encode_json(value) == codec.encode(value)
+
+
+def test_what_is_known_to_be_json_has_the_same_limit() -> None:
+    assert codec.encode_json("x" * 100, limit=102) == codec.encode("x" * 100)
+    with pytest.raises(LimitExceeded):
+        codec.encode_json("x" * 100, limit=101)
+
+
 def test_keys_keep_their_order() -> None:
     assert codec.encode({"b": 1, "a": 2}) == '{"b":1,"a":2}'
     assert codec.encode({"b": "\ud800", "a": 2}) == '{"b":"\\ud800","a":2}'

@@ -1,3 +1,5 @@
+"""Every test of the engine gets a store of its own."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -33,7 +33,7 @@ def test_a_ruling_is_recorded_with_who_and_why_and_wakes(bench: Bench, word: Rul
 def test_only_what_is_uncertain_can_be_ruled_on(bench: Bench) -> None:
     held = bench.begun()
     for word in ("happened", "run", "give_up"):
-        refusal = bench.do(rule, ruling(held.execution, word))  # type: ignore[arg-type]
+        refusal = bench.do(rule, ruling(held.execution, word))
         assert isinstance(refusal, Conflict)
         assert (refusal.code, refusal.details["state"]) == ("not_uncertain", "begun")
 

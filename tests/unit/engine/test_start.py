@@ -81,7 +81,7 @@ def test_input_written_in_another_order_is_the_same_input(bench: Bench) -> None:
 
 def test_a_key_belongs_to_one_agent_of_one_company(bench: Bench) -> None:
     rows = [bench.new(key="k"), bench.new(key="k", company="other"), replace(bench.new(key="k"), agent="second")]
-    assert all(bench.do(start, row).created for row in rows)
+    assert [bench.do(start, row) for row in rows] == [Started(row.id, created=True) for row in rows]
 
 
 def test_equal_definitions_are_stored_once_per_company(bench: Bench) -> None:

@@ -198,6 +198,15 @@ def test_a_holder_that_leaves_gives_back_all_or_what_it_names(bench: Bench) -> N
     assert {first.ref.execution, third.ref.execution} < set(bench.ready())
 
 
+def test_a_holder_that_leaves_twice_in_one_batch_leaves_once(bench: Bench) -> None:
+    running, paused = bench.owned(), bench.owned()
+    bench.signal(paused.ref.execution, "pause")
+    bench.together((drop, Drop(HOLDER)), (drop, Drop(HOLDER)))
+    assert bench.ready() == [running.ref.execution]
+    assert bench.kinds(paused.ref.execution).count("taken_over") == 1
+    assert bench.execution(paused.ref.execution)["fence"] == paused.fence + 1
+
+
 def test_a_paused_execution_whose_holder_fell_silent_shuts_it_out(bench: Bench) -> None:
     held = bench.owned()
     bench.signal(held.ref.execution, "pause")

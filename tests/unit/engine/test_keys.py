@@ -1,0 +1,26 @@
+"""API keys: only their hash is stored, and a company comes from a key alone."""
+
+from __future__ import annotations
+
+from engine_bench import Bench
+from perdure.engine.keys import AddKey, Principal, add_key, principal_of
+
+
+def test_a_key_tells_its_company_and_name(bench: Bench) -> None:
+    key = AddKey("acme", "laptop", "pdk_secret")
+    assert bench.twice(add_key, key) == (None, None)
+    assert bench.read(lambda reads: principal_of(reads, "pdk_secret")) == Principal("acme", "laptop")
+    assert bench.row("any_key") is not None
+
+
+def test_an_unknown_key_and_what_is_no_key_tell_nothing(bench: Bench) -> None:
+    assert bench.row("any_key") is None
+    for text in ("pdk_other", "secret", ""):
+        assert bench.read(lambda reads, text=text: principal_of(reads, text)) is None
+
+
+def test_a_key_is_not_stored(bench: Bench) -> None:
+    bench.do(add_key, AddKey("acme", "laptop", "pdk_a-very-secret-key"))
+    stored = b"".join(path.read_bytes() for path in bench.store.place.parent.iterdir())
+    assert b"pdk_a-ve" in stored, "the start of it, to tell keys apart"
+    assert b"pdk_a-very" not in stored

@@ -1,0 +1,162 @@
+"""What people and programs see: rows put together, for one company, of one moment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine_bench import WORKER, Bench, ask, once, step, task
+from perdure.core.items import SetTimer
+from perdure.core.views import ExecutionView
+from perdure.core.work import Failure
+from perdure.engine import query
+from perdure.engine.park import Finish, Halt, finish, halt
+from perdure.engine.resolve import Decide, decide
+from perdure.errors import NotFound
+
+REPLY = '{"outcome":"replied","reply":{"text":"hi","usage":{"input_tokens":%d,"output_tokens":2},"cost_usd":%s}}'
+
+
+def view(bench: Bench, execution: str, company: str = "default") -> ExecutionView:
+    return bench.read(lambda reads: query.execution_view(reads, company, execution))
+
+
+def test_a_fresh_execution_is_seen_as_it_was_started(bench: Bench) -> None:
+    execution = bench.started(input='{"order":7}')
+    seen = view(bench, execution)
+    assert (seen.id, seen.agent, seen.model, seen.state, seen.input) == (
+        execution,
+        "clerk",
+        "scripted/clerk",
+        "ready",
+        {"order": 7},
+    )
+    assert (seen.output, seen.failure, seen.message, seen.waits, seen.last_seq) == (None, None, None, (), 1)
+
+
+def test_an_execution_of_others_is_not_there(bench: Bench) -> None:
+    execution = bench.started()
+    for company, name in (("other", execution), ("default", "exe_none")):
+        with pytest.raises(NotFound) as refused:
+            view(bench, name, company)
+        assert refused.value.details == {"execution": name}
+
+
+def test_a_completed_execution_shows_its_output(bench: Bench) -> None:
+    held = bench.owned()
+    bench.do(finish, Finish(held.ref, held.fence, 1, 9, "complete", '{"output":{"result":"done"}}'))
+    seen = view(bench, held.ref.execution)
+    assert (seen.state, seen.output, seen.active_ms) == ("completed", {"result": "done"}, 9)
+    assert seen.finished_ms == bench.clock.wall_ms()
+
+
+def test_a_failed_execution_shows_why(bench: Bench) -> None:
+    held = bench.owned()
+    bench.do(finish, Finish(held.ref, held.fence, 1, 0, "fail", '{"error":"it broke","code":"broken"}'))
+    seen = view(bench, held.ref.execution)
+    assert (seen.failure, seen.message) == (Failure("broken", "it broke"), "it broke")
+
+
+def test_a_cancelled_execution_shows_neither(bench: Bench) -> None:
+    held = bench.owned()
+    bench.signal(held.ref.execution, "cancel")
+    bench.do(finish, Finish(held.ref, held.fence, 2, 0, "end", "{}"))
+    seen = view(bench, held.ref.execution)
+    assert (seen.state, seen.output, seen.failure, seen.message) == ("cancelled", None, None, None)
+
+
+@pytest.mark.parametrize("event", ["pause", "stick"])
+def test_what_does_not_go_on_says_what_to_do(bench: Bench, event: Any) -> None:
+    held = bench.owned()
+    bench.do(halt, Halt(held.ref, held.fence, event, "key", "set OPENAI_API_KEY"))
+    seen = view(bench, held.ref.execution)
+    assert (seen.reason, seen.message) == ("key", "set OPENAI_API_KEY")
+
+
+def test_a_pause_without_a_reason_has_no_message(bench: Bench) -> None:
+    execution = bench.started()
+    bench.signal(execution, "pause")
+    assert view(bench, execution).message is None
+
+
+def test_usage_sums_recorded_replies_and_an_unknown_price_is_not_zero(bench: Bench) -> None:
+    held = bench.owned()
+    bench.record(held, step("turn 1/model", REPLY % (10, 0.25)), step("turn 2/model", REPLY % (20, 0.5)))
+    usage = view(bench, held.ref.execution).usage
+    assert (usage.model_calls, usage.input_tokens, usage.output_tokens, usage.cost_usd) == (2, 30, 4, 0.75)
+    bench.record(
+        held, step("turn 3/model", REPLY % (1, "null")), step("turn 4/model", '{"outcome":"refused"}'), step("x")
+    )
+    usage = view(bench, held.ref.execution).usage
+    assert (usage.model_calls, usage.cost_usd) == (3, None)
+
+
+def test_waits_name_what_is_waited_for_and_since_when(bench: Bench) -> None:
+    items = [task("a"), once("b"), task("c"), once("d"), task("e", tool="get", queue="slow"), ask("f/approval")]
+    held = bench.waiting(*items, SetTimer("t", "d", 5_000))
+    a, b, c, d = sorted(bench.lease(), key=lambda one: one.address)
+    bench.begin(b)
+    bench.begin(d)
+    bench.report(d, "failed")
+    bench.report(c, value=1)
+    waits = {wait.address: (wait.kind, wait.detail) for wait in view(bench, held.ref.execution).waits}
+    assert waits == {
+        a.address: ("task", f"post, which worker {WORKER} runs"),
+        b.address: ("task", f"post, which worker {WORKER} runs"),
+        d.address: ("ruling", "a ruling on what became of post"),
+        "e": ("task", "a worker for clerk/get on queue slow"),
+        "f/approval": ("approval", "a decision about post"),
+        "t": ("timer", f"a timer due at {bench.clock.wall_ms() + 5_000} ms"),
+    }
+
+
+def test_approvals_show_exactly_what_is_asked_and_what_was_decided(bench: Bench) -> None:
+    held = bench.waiting(ask("a/approval", "apr_a"), ask("b/approval", "apr_b"))
+    bench.do(decide, Decide("default", "apr_a", "reject", "ann", "too much"))
+    everything = bench.read(lambda reads: query.approvals_of(reads, "default"))
+    assert [(one.id, one.state, one.decision, one.decided_by, one.reason) for one in everything] == [
+        ("apr_a", "resolved", "reject", "ann", "too much"),
+        ("apr_b", "open", None, None, None),
+    ]
+    assert [(one.tool, one.args, one.execution) for one in everything] == [("post", {"n": 1}, held.ref.execution)] * 2
+    assert [one.id for one in view(bench, held.ref.execution).approvals] == ["apr_b"]
+    assert bench.read(lambda reads: query.approvals_of(reads, "other")) == []
+    assert [one.id for one in bench.read(lambda reads: query.approvals_of(reads, "default", approval="apr_a"))] == [
+        "apr_a"
+    ]
+
+
+def test_pages_hold_every_execution_once_newest_first(bench: Bench) -> None:
+    ids = [bench.started() for _ in range(5)]
+    seen: list[str] = []
+    cursor = None
+    while True:
+        page = bench.read(
+            lambda reads, at=cursor: query.execution_page(reads, "default", state=None, agent=None, cursor=at, limit=2)
+        )
+        seen += [one.id for one in page.items]
+        cursor = page.cursor
+        if cursor is None:
+            break
+    assert seen == ids[::-1]
+
+
+def test_a_page_is_filtered_by_state_agent_and_company(bench: Bench) -> None:
+    ready, paused = bench.started(), bench.started()
+    bench.started(company="other")
+    bench.signal(paused, "pause")
+
+    def page(**filters: Any) -> list[str]:
+        given = {"state": None, "agent": None, **filters}
+        return [
+            one.id
+            for one in bench.read(
+                lambda reads: query.execution_page(reads, "default", cursor=None, limit=9, **given)
+            ).items
+        ]
+
+    assert page() == [paused, ready]
+    assert page(state="paused") == [paused]
+    assert page(agent="clerk", state="ready") == [ready]
+    assert page(agent="nobody") == []
