@@ -158,7 +158,7 @@ class Worker:
                 side.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
-                await self._runners.close()
+                await self._runners.close(wait=not self.left_running)
             log.info("worker.stopped", worker=self.id, left_running=self.left_running)
 
     def stop(self, drain_seconds: float | None = None) -> None:

@@ -61,10 +61,10 @@ class Runners:
         self._threads.submit(lambda: _deliver(done, context.run(call.check)))
         return await done
 
-    async def close(self) -> None:
-        """Let threads and loop end as soon as their bodies have, and wait a moment for them."""
+    async def close(self, *, wait: bool = True) -> None:
+        """Let threads and loop end as soon as their bodies have; with `wait`, give them a moment to be gone."""
         ends = [self._threads.close(), *([self._own.close()] if self._own else [])]
-        for end in ends:
+        for end in ends if wait else ():
             await ends_within(self._clock, CLOSE_SECONDS, end)
 
     def _in_thread(self, call: Call) -> Body:
