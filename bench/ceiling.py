@@ -135,7 +135,7 @@ def _task(one: Execution, address: str, now_ms: int) -> dict[str, Any]:
 def _lease(one: Execution, address: str, now_ms: int) -> dict[str, Any]:
     place = {"shard": one.row["shard"], "execution": one.row["id"], "address": address, "fence": 0}
     lease = {"lease_ms": 30_000, "lease_until_ms": now_ms + 30_000, "now_ms": now_ms}
-    return {**place, **lease, "worker": "wrk", "nonce": "n" * 32}
+    return {**place, **lease, "worker": "wrk", "nonce": "n" * 32, "raised": 1, "state": states.Task.READY}
 
 
 def _done(one: Execution, address: str, now_ms: int) -> dict[str, Any]:
@@ -159,7 +159,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--concurrency", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=3.0)
-    parser.add_argument("--folder", type=Path, default=None, help="where to write; default: a fresh one beside the code")
+    parser.add_argument(
+        "--folder", type=Path, default=None, help="where to write; default: a fresh one beside the code"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder or Path.cwd()) as folder:
         rate = measure(Path(folder), options.concurrency, options.seconds)

@@ -132,7 +132,8 @@ class AgentHandle:
         return await self._runtime.join(self._ended())
 
     async def _ended(self) -> AgentResult:
-        view = await self._runtime.api.wait(self.execution_id)
+        await self._runtime.api.wait(self.execution_id)
+        view = await self._runtime.api.execution(self.execution_id)
         events: list[Event] = []
         while len(events) < view.last_seq:
             events += await self._runtime.api.events(self.execution_id, after=len(events))

@@ -94,14 +94,13 @@ class HttpApi:
             async for event in events:
                 yield event
 
-    async def wait(self, execution: str) -> ExecutionView:
+    async def wait(self, execution: str) -> None:
         """Follow it to its end; as `follow`, it survives lost connections and restarts of the server."""
         view = await self.execution(execution)
         while view.state not in states.TERMINAL:
             async for _event in self.follow(execution, after=view.last_seq):
                 pass
             view = await self.execution(execution)
-        return view
 
     async def send(self, execution: str, text: str, *, by: str = "", dedupe: str | None = None) -> int:
         path = routes.fill(routes.MESSAGES, execution=execution)

@@ -25,11 +25,23 @@ def execution_row_of(reads: Reads, company: str, execution: str) -> Row:
     """Return the row of a company's execution with its definition. Raises `NotFound`, the same for a foreign one."""
     row = reads.row("execution_view", shard=shard_of(execution), id=execution, company=company)
     if row is None:
-        raise NotFound(
-            f"there is no execution {execution}. `perdure executions list` shows yours; is this the right server?",
-            execution=execution,
-        )
+        raise _unknown(execution)
     return row
+
+
+def _unknown(execution: str) -> NotFound:
+    return NotFound(
+        f"there is no execution {execution}. `perdure executions list` shows yours; is this the right server?",
+        execution=execution,
+    )
+
+
+def has_ended(reads: Reads, company: str, execution: str) -> bool:
+    """Say whether an execution has ended. Raises `NotFound`."""
+    row = reads.row("execution_state", shard=shard_of(execution), id=execution, company=company)
+    if row is None:
+        raise _unknown(execution)
+    return row["state"] in states.TERMINAL
 
 
 def execution_view(reads: Reads, company: str, execution: str) -> ExecutionView:

@@ -131,7 +131,7 @@ class DirectApi:
         row = await self._bridge.read(lambda reads: query.execution_row_of(reads, self._company, execution))
         return None if row["state"] in states.TERMINAL and row["next_seq"] - 1 <= after else []
 
-    async def wait(self, execution: str) -> ExecutionView:
+    async def wait(self, execution: str) -> None:
         stir = asyncio.Event()
 
         def hear(note: Note) -> None:
@@ -139,14 +139,10 @@ class DirectApi:
                 stir.set()
 
         with self._node.hub.listening([("events", execution)], hear):
-            while not await self._ended(execution):
-                await _stirred(stir)
+            while not await self._bridge.read(lambda reads: query.has_ended(reads, self._company, execution)):
+                if await _stirred(stir):
+                    return
                 stir.clear()
-        return await self.execution(execution)
-
-    async def _ended(self, execution: str) -> bool:
-        row = await self._bridge.read(lambda reads: query.execution_row_of(reads, self._company, execution))
-        return row["state"] in states.TERMINAL
 
     async def send(self, execution: str, text: str, *, by: str = "", dedupe: str | None = None) -> int:
         codec.encode(text, "message")

@@ -55,8 +55,8 @@ class Api(Protocol):
         """
         ...
 
-    async def wait(self, execution: str) -> ExecutionView:
-        """Return the execution once it has ended. Costs nothing while it waits."""
+    async def wait(self, execution: str) -> None:
+        """Return once the execution has ended. Costs nothing while it waits."""
         ...
 
     async def send(self, execution: str, text: str, *, by: str = "", dedupe: str | None = None) -> int:

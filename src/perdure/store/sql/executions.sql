@@ -71,6 +71,10 @@ SELECT seq, kind, address, digest, data, at_ms FROM events
 WHERE shard = :shard AND execution = :execution AND seq > :after
 ORDER BY seq LIMIT :limit;
 
+-- name: execution_state
+-- The state of one execution of a company.
+SELECT state FROM executions WHERE shard = :shard AND id = :id AND company = :company;
+
 -- name: execution_view
 -- One execution of a company.
 SELECT e.*, d.spec FROM executions e
