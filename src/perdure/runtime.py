@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
@@ -35,8 +35,11 @@ from perdure.store.ownership import Ask, open_owned, read_hint
 from perdure.system import SystemClock, SystemRandom
 from perdure.wire.api import Api, TaskSource
 from perdure.worker.loop import Worker, WorkerOptions
+from perdure.worker.main import lanes_of
 
 T = TypeVar("T")
+
+_EXIT_THREAD = "perdure-exit"
 
 
 class AgentRuntime:
@@ -195,6 +198,7 @@ class AgentRuntime:
                 self._closed = True
                 return
             self._closed = True
+            _open.discard(self)
             workers, self._workers = self._workers, {}
         for worker, _done in workers.values():
             worker.stop()
@@ -224,6 +228,7 @@ class AgentRuntime:
                     self._closed = True
                     self._service.stop()
                     raise
+                _remember(self)
 
     def _connect(self) -> None:
         if self._url is None and not self._embedded:
@@ -262,6 +267,25 @@ class AgentRuntime:
         return worker, self._service.submit(worker.run())
 
 
+_open: set[AgentRuntime] = set()
+"""Runtimes that are open. Their threads would keep a process alive whose program forgot to close them."""
+_guard = threading.Lock()
+
+
+def _remember(runtime: AgentRuntime) -> None:
+    with _guard:
+        if not any(thread.name == _EXIT_THREAD for thread in threading.enumerate()):
+            threading.Thread(target=_close_forgotten, name=_EXIT_THREAD).start()
+        _open.add(runtime)
+
+
+def _close_forgotten() -> None:
+    """Wait for the end of the program, then close what it left open."""
+    threading.main_thread().join()
+    for runtime in list(_open):
+        runtime.close()
+
+
 def default_store() -> Path:
     """Return the file that embedded runtimes and servers of this user share."""
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
@@ -280,6 +304,14 @@ def open_node(
     owned = open_owned(store, clock=parts.clock, random=parts.random, ask=ask, on_takeover=end_former_leases)
     ownership = owned.ownership
     return Node(owned.store, parts, nonce=ownership.nonce, close=owned.close, announce=ownership.announce)
+
+
+def local_worker(node: Node, agents: Sequence[Agent]) -> Worker:
+    """Return a worker for the tools of `agents` in the process that owns the store. Whoever takes the store over knows
+    that it died with its owner."""
+    own = {agent.name: agent.dependencies for agent in agents if agent.dependencies is not None}
+    options = WorkerOptions(agent_dependencies=own, id_prefix=LOCAL_WORKER)
+    return Worker(node.tasks(DEFAULT_COMPANY), lanes_of(agents), options)
 
 
 def owner_check(store: str | os.PathLike[str], wait: Callable[[Coroutine[Any, Any, bool]], bool]) -> Ask:
