@@ -33,12 +33,13 @@ NOTHING = Reply(0, {}, b"")
 
 
 def request(
-    method: str, path: str, address: Address, *, key: str = "", body: bytes | None = None, **headers: str
+    method: str, path: str, address: Address, *, key: str = "", body: bytes | str | None = None, **headers: str
 ) -> bytes:
     """Return the bytes of a request. `headers` replace the usual ones; an empty value leaves one out."""
     usual = {"host": f"{address[0]}:{address[1]}"}
     if key:
         usual["authorization"] = f"Bearer {key}"
+    body = body.encode() if isinstance(body, str) else body
     if body is not None:
         usual |= {"content-type": "application/json", "content-length": str(len(body))}
     usual |= {name.replace("_", "-"): value for name, value in headers.items()}
@@ -46,12 +47,12 @@ def request(
     return "\r\n".join(lines).encode("latin-1") + (body or b"")
 
 
-async def exchange(address: Address, data: bytes) -> Reply:
-    """Send bytes on a connection of their own and return the first reply."""
+async def exchange(address: Address, data: bytes, *, head_only: bool = False) -> Reply:
+    """Send bytes on a connection of their own and return the first reply. `head_only` hangs up before its body."""
     reader, writer = await asyncio.open_connection(*address)
     try:
         writer.write(data)
-        return await read_reply(reader)
+        return await read_reply(reader, head_only=head_only)
     finally:
         writer.close()
         try:
@@ -60,7 +61,14 @@ async def exchange(address: Address, data: bytes) -> Reply:
             pass  # the server was quicker
 
 
-async def read_reply(reader: asyncio.StreamReader) -> Reply:
+async def until_status(address: Address, data: bytes, status: int) -> None:
+    """Send a request again and again until it is answered so: for what a server learns only from its sockets."""
+    async with asyncio.timeout(10):
+        while (await exchange(address, data, head_only=True)).status != status:  # noqa: ASYNC110 - nobody tells us
+            await asyncio.sleep(0.01)
+
+
+async def read_reply(reader: asyncio.StreamReader, *, head_only: bool = False) -> Reply:
     """Read one reply, of a length that its headers say, or up to the end."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
@@ -68,6 +76,8 @@ async def read_reply(reader: asyncio.StreamReader) -> Reply:
         return NOTHING
     first, *lines = head.decode("latin-1").split("\r\n")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
+    status = int(first.split()[1])
+    if head_only or status == 204:
+        return Reply(status, headers, b"")
     length = headers.get("content-length")
-    body = await reader.readexactly(int(length)) if length else b"" if "204" in first else await reader.read()
-    return Reply(int(first.split()[1]), headers, body)
+    return Reply(status, headers, await reader.readexactly(int(length)) if length else await reader.read())

@@ -132,11 +132,7 @@ class WatchedProtocol(HttpToolsProtocol):
         limits = self.limits
         cycle = self._current()
         answering = cycle is not None and not cycle.response_complete
-        unread = self.transport.get_write_buffer_size()
-        if unread == 0 or unread != self._unsent:
-            self._unsent = unread
-            self._stuck_since = now
-        elif now - self._stuck_since > limits.stuck_seconds:
+        if self._is_stuck(now):
             self.transport.abort()
         elif self._reading is Reading.BODY and now - self._since > limits.body_seconds:
             self._time_out("body", limits.body_seconds)
@@ -146,6 +142,14 @@ class WatchedProtocol(HttpToolsProtocol):
             self._time_out("headers", limits.head_seconds)
         elif now - self._since > limits.idle_seconds:
             self.transport.close()
+
+    def _is_stuck(self, now: float) -> bool:
+        """Whether the client has taken nothing of what waits for it for too long."""
+        unread = self.transport.get_write_buffer_size()
+        if unread == 0 or unread != self._unsent:
+            self._unsent = unread
+            self._stuck_since = now
+        return now - self._stuck_since > self.limits.stuck_seconds
 
     def _time_out(self, what: str, seconds: float) -> None:
         cycle = self._current()
