@@ -174,7 +174,13 @@ class MemoryTasks:
         finally:
             alarm.cancel()
 
+    def _sweep(self) -> None:
+        for row in self.rows.values():
+            if row.state == "leased" and row.lease_until_ms < self._clock.monotonic_ms():
+                row.state, row.nonce = "ready", ""
+
     def _lease(self, request: LeaseRequest) -> list[LeasedTask]:
+        self._sweep()
         again = [row for row in self.rows.values() if row.state == "leased" and row.nonce == request.nonce]
         lanes = {(lane.agent, lane.tool, lane.queue) for lane in request.lanes}
         fresh = [row for row in self.rows.values() if row.state == "ready"]
@@ -217,7 +223,7 @@ class MemoryTasks:
 
     def _beat(self, held: Held) -> Answer:
         row = self._held(held)
-        if row is None or row.lease_until_ms < self._clock.monotonic_ms():
+        if row is None:
             return Answer.LEASE_LOST
         row.lease_until_ms = self._clock.monotonic_ms() + self._beat_ms
         return Answer.CANCEL if self.cancelling else Answer.ACCEPTED

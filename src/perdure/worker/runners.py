@@ -23,6 +23,7 @@ T = TypeVar("T")
 
 CLOSE_SECONDS = 2.0
 """How long closing waits for threads that are done with their bodies."""
+_LOOP_CLOSED = Raised("tool_loop_closed", "the event loop that async tools should run on is closed")
 
 
 class Body:
@@ -55,10 +56,17 @@ class Runners:
         return self._on_loop(call) if call.definition.is_async else self._in_thread(call)
 
     async def check(self, call: Call) -> Call | Raised:
-        """Validate the arguments in a thread: validators are the user's code, and may block."""
+        """Validate the arguments where the body will run, not here: validators are the user's code, and may block."""
         done: asyncio.Future[Call | Raised] = asyncio.get_running_loop().create_future()
         context = self._context.copy()
-        self._threads.submit(lambda: _deliver(done, context.run(call.check)))
+
+        def run() -> None:
+            _deliver(done, context.run(call.check))
+
+        if not call.definition.is_async:
+            self._threads.submit(run)
+        elif not _tell(self._tool_loop(), run):
+            return _LOOP_CLOSED
         return await done
 
     async def close(self, *, wait: bool = True) -> None:
@@ -92,7 +100,7 @@ class Runners:
             _tell(loop, cancel)
 
         if not _tell(loop, begin):
-            ended.set_result(Raised("tool_loop_closed", "the event loop that async tools should run on is closed"))
+            ended.set_result(_LOOP_CLOSED)
         return Body(ended, stop)
 
     def _tool_loop(self) -> asyncio.AbstractEventLoop:
