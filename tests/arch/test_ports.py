@@ -51,10 +51,10 @@ EDGES: dict[str, tuple[str, str]] = {
     "models/catalog.py": ("threads", "importing a provider's package takes a second, which a loop must not wait for"),
     "toolbox/skills_process.py": ("processes sockets", "a skill is a process whose pipes it watches"),
     "server/": ("threads sockets", "the edge: the executor's loop thread, the listening socket"),
-    "worker/": ("threads sockets processes", "the edge: slots are threads and processes"),
+    "worker/": ("threads", "the edge: slots are threads, and async tools may have a loop of their own"),
     "client/": ("sockets", "the edge: how it reaches a server"),
     "runtime.py": ("threads", "the service loop of an embedded runtime"),
-    "cli/": ("time threads sockets processes", "programs for people: progress, the demo's processes"),
+    "cli/": ("time", "it says how long ago something was"),
     "testing/": ("time chance threads sockets processes", "clocks, schedulers and worlds are made here"),
 }
 """Files, or folders by a trailing slash: what they may touch and why. Skills' scripts are programs: they may."""

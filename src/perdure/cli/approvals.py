@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perdure.cli.connect import AsJson, By, Server, Yes, ask
-from perdure.core.views import Decision
 from perdure.errors import Conflict
 
 if TYPE_CHECKING:
     from perdure.client.http import HttpApi
-    from perdure.core.views import ApprovalView
+    from perdure.core.views import ApprovalView, Decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,7 @@ def _decide(answer: Answer, server: str | None) -> None:
         _show_call(shown)
     if shown is not None and asking and not confirmed(f"{answer.decision.capitalize()} this call?"):
         console(stderr=True).print("Nothing was decided; it keeps waiting.")
-        failure.end(failure.NEEDS_APPROVAL)
+        failure.stop(failure.NEEDS_APPROVAL)
     which = shown.id if shown else answer.which
     by = answer.by or whoami()
     decided = ask(server, lambda api: api.decide(which, answer.decision, by=by, reason=answer.reason))

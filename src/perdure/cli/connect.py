@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -67,6 +66,7 @@ async def find(server: str | None) -> Target:
 
 def ask(server: str | None, question: Callable[[HttpApi], Awaitable[T]]) -> T:
     """Put one question to the server and return the answer. Raises the errors of the verbs."""
+    import asyncio
 
     async def asked() -> T:
         from perdure.client.http import HttpApi

@@ -38,9 +38,9 @@ def doctor(
     else:
         _show(findings)
     if decision_waits:
-        failure.end(failure.NEEDS_APPROVAL)
+        failure.stop(failure.NEEDS_APPROVAL)
     if any(one.level == "problem" for one in findings):
-        failure.end(failure.FAILED)
+        failure.stop(failure.FAILED)
 
 
 _MARKS = {"ok": ("✓", "green"), "note": ("!", "yellow"), "problem": ("✗", "bold red")}

@@ -75,10 +75,10 @@ def watch(
 
     Exit code 0 if it completed, 1 if it failed or was cancelled. --json prints one event a line.
     """
-    from perdure.cli.failure import end
+    from perdure.cli import failure
     from perdure.cli.watch import Watch, watch_until_end
 
-    end(watch_until_end(server, Watch(execution, after, until_decision, as_json)))
+    failure.stop(watch_until_end(server, Watch(execution, after, until_decision, as_json)))
 
 
 @app.command()

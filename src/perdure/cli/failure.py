@@ -37,7 +37,7 @@ MEANINGS: Mapping[int, str] = {
     OK: "It was done. For `watch`: the execution completed.",
     FAILED: "It was refused or went wrong; the message says why. For `watch`: the execution failed or was cancelled.",
     USAGE: "The command line, a file or a value on it is not what was expected.",
-    NOT_FOUND: "There is no such execution, approval, effect or skill.",
+    NOT_FOUND: "There is no such execution, approval or step.",
     NEEDS_APPROVAL: "It waits for a person's decision, and none was made.",
     UNREACHABLE: "No Perdure server answers.",
     INTERRUPTED: "Ctrl-C.",
@@ -116,7 +116,7 @@ def _tell_usage(message: str, usage: str, *, as_json: bool) -> int:
     return USAGE
 
 
-def end(code: int) -> NoReturn:
+def stop(code: int) -> NoReturn:
     """End the command with an exit code, having said what there is to say."""
     raise typer.Exit(code)
 

@@ -5,6 +5,7 @@ Each command's module imports what it needs when it runs, so that help and compl
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -18,46 +19,8 @@ from perdure.cli.server import server
 from perdure.cli.worker import worker
 from perdure.errors import PerdureError
 
-app = typer.Typer(
-    name="perdure",
-    help="A durable runtime for AI agents: a run lives on a server, in a store, not in a process.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command()(server)
-app.command()(worker)
-app.command()(doctor)
-app.add_typer(executions.app, name="executions")
-app.add_typer(approvals.app, name="approvals")
-app.add_typer(effects.app, name="effects")
-
-
-@app.command()
-def version(as_json: AsJson = False) -> None:
-    """Print the version."""
-    from perdure.version import VERSION
-
-    if as_json:
-        typer.echo(f'{{"version": "{VERSION}"}}')
-    else:
-        typer.echo(VERSION)
-
-
-def _version_flag(wanted: bool) -> None:
-    if wanted:
-        version()
-        raise typer.Exit
-
-
-@app.callback()
-def root(
-    _: Annotated[
-        bool, typer.Option("--version", callback=_version_flag, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    """A durable runtime for AI agents: a run lives on a server, in a store, not in a process."""
+ABOUT = "A durable runtime for AI agents: a run lives on a server, in a store, not in a process."
+SKILLS = "Show the skills that are there, and run one."
 
 
 def main() -> None:
@@ -67,16 +30,71 @@ def main() -> None:
 
 def run(args: Sequence[str]) -> int:
     """Run a command line and return its exit code. Never raises."""
-    as_json = "--json" in args[: args.index("--")] if "--" in args else "--json" in args
+    own = list(args[: args.index("--")]) if "--" in args else list(args)
+    as_json = "--json" in own
+    app = build_app(with_skills=own[:1] == ["skills"] or "_PERDURE_COMPLETE" in os.environ)
     try:
         code: Any = app(args=list(args), prog_name="perdure", standalone_mode=False)
     except PerdureError as error:
         return failure.tell(error, as_json=as_json)
     except KeyboardInterrupt:
         return failure.INTERRUPTED
-    except (typer.Abort, EOFError):
+    except typer.Abort:
         typer.echo("Nothing was done.", err=True)
         return failure.FAILED
     except Exception as error:  # noqa: BLE001 - nobody's mistake may end in a traceback
         return failure.tell_other(error, as_json=as_json)
     return code if isinstance(code, int) else failure.OK
+
+
+def build_app(*, with_skills: bool = True) -> typer.Typer:
+    """Return the whole command line; `with_skills=False` leaves that noun's own words out, and is quicker."""
+    app = typer.Typer(
+        name="perdure",
+        help=ABOUT,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_root)
+    app.command(short_help="Run a server.")(server)
+    app.command(short_help="Run the tools of agents.")(worker)
+    app.add_typer(executions.app, name="executions", short_help="See what runs and what happened; steer it.")
+    app.add_typer(approvals.app, name="approvals", short_help="Decide on the calls that wait for a person.")
+    app.add_typer(effects.app, name="effects", short_help="Effects on the outside world; rule on unknown ones.")
+    app.add_typer(_skills() if with_skills else typer.Typer(), name="skills", help=SKILLS)
+    app.command(short_help="Check the installation, or why one does not move.")(doctor)
+    app.command(short_help="Print the version.")(version)
+    return app
+
+
+def version(as_json: AsJson = False) -> None:
+    """Print the version."""
+    from perdure.version import VERSION
+
+    if as_json:
+        from perdure.cli.terminal import print_json
+
+        print_json({"version": VERSION})
+    else:
+        typer.echo(VERSION)
+
+
+def _skills() -> typer.Typer:
+    from perdure.cli import skills
+
+    return skills.app
+
+
+def _version_flag(wanted: bool) -> None:
+    if wanted:
+        version()
+        raise typer.Exit
+
+
+def _root(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_version_flag, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None: ...

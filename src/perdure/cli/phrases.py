@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import cast
 
 from perdure.core.codec import Json
 
@@ -89,10 +89,12 @@ def call(tool: str, args: Mapping[str, Json], room: int = SHORT) -> str:
 def written_call(tool: str, arguments: str, room: int = SHORT) -> str:
     """The same for a call as a model wrote it, which may be no JSON."""
     try:
-        args: Any = json.loads(arguments or "{}")
+        args: object = json.loads(arguments or "{}")
     except ValueError:
         args = None
-    return call(tool, args, room) if isinstance(args, dict) else clip(f"{tool}({arguments})", room)  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(args, dict):
+        return call(tool, cast("dict[str, Json]", args), room)
+    return clip(f"{tool}({arguments})", room)
 
 
 _ESCAPES = {"\n": "⏎", "\t": " "}

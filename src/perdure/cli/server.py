@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sys
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perdure.cli.connect import AsJson, LogLevel
+from perdure.errors import StoreInUse
 
 if TYPE_CHECKING:
     from perdure.agent.agent import Agent
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from perdure.server.node import Node
     from perdure.server.options import ServeOptions
     from perdure.server.serve import Ready
-    from perdure.worker.loop import Worker
 
 
 def server(
@@ -90,6 +89,8 @@ class Plan:
 
 
 def _open(plan: Plan) -> Node:
+    import asyncio
+
     from perdure.models.catalog import Catalog
     from perdure.runtime import open_node, owner_check
     from perdure.server.executor import ExecutorOptions
@@ -98,14 +99,27 @@ def _open(plan: Plan) -> Node:
 
     models = Catalog(scripted=plan.scripts)
     parts = Parts(models, SystemClock(), SystemRandom(), ExecutorOptions(lease_ms=plan.lease_ms))
-    return open_node(plan.store, models, parts, ask=owner_check(plan.store, asyncio.run))
+    try:
+        return open_node(plan.store, models, parts, ask=owner_check(plan.store, asyncio.run))
+    except StoreInUse as error:
+        address = error.details.get("address")
+        if error.code != StoreInUse.default_code or not address:
+            raise
+        raise StoreInUse(
+            f"a server runs already on store {plan.store}: process {error.details.get('pid')}, at {address}. Use that "
+            "one (commands of this user find it), stop it, or name another --store.",
+            **error.details,
+        ) from None
 
 
 async def _serve(plan: Plan, node: Node) -> int:
     """Serve until a signal; return how many tools could not be stopped. The node is closed in the end."""
+    import asyncio
+
+    from perdure.runtime import local_worker
     from perdure.server.serve import serve
 
-    worker = _local_worker(plan, node) if plan.agents else None
+    worker = local_worker(node, plan.agents) if plan.agents else None
 
     def ready(ready: Ready) -> None:
         node.announce(ready.url)
@@ -123,17 +137,6 @@ async def _serve(plan: Plan, node: Node) -> int:
     finally:
         await asyncio.to_thread(node.stop)
     return worker.left_running if worker else 0
-
-
-def _local_worker(plan: Plan, node: Node) -> Worker:
-    from perdure.engine.keys import DEFAULT_COMPANY
-    from perdure.engine.sweep import LOCAL_WORKER
-    from perdure.worker.loop import Worker, WorkerOptions
-    from perdure.worker.main import lanes_of
-
-    own = {agent.name: agent.dependencies for agent in plan.agents if agent.dependencies is not None}
-    options = WorkerOptions(name=f"in server {os.getpid()}", agent_dependencies=own, id_prefix=LOCAL_WORKER)
-    return Worker(node.tasks(DEFAULT_COMPANY), lanes_of(plan.agents), options)
 
 
 def _tell_ready(plan: Plan, node: Node, ready: Ready) -> None:

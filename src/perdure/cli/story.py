@@ -247,15 +247,15 @@ def _attempt_line(attempt: Attempt) -> Line:
 _NEWS: dict[Kind, tuple[str, str, str]] = {
     Kind.STARTED: ("▸", "bold", "started"),
     Kind.MESSAGE: ("✉", "cyan", "message"),
-    Kind.PAUSED: ("‖", "yellow", "paused"),
+    Kind.PAUSED: ("‖", "yellow", states.Execution.PAUSED),
     Kind.RESUMED: ("▸", "cyan", "resumed"),
     Kind.STOP_REQUESTED: ("■", "yellow", "stop after this turn"),
     Kind.CANCEL_REQUESTED: ("■", "magenta", "cancel"),
     Kind.TIMER_SET: ("◷", "dim", "timer"),
-    Kind.STUCK: ("!", "bold red", "stuck"),
-    Kind.COMPLETED: ("✓", "green", "completed"),
-    Kind.FAILED: ("✗", "red", "failed"),
-    Kind.CANCELLED: ("✗", "magenta", "cancelled"),
+    Kind.STUCK: ("!", "bold red", states.Execution.STUCK),
+    Kind.COMPLETED: ("✓", "green", states.Execution.COMPLETED),
+    Kind.FAILED: ("✗", "red", states.Execution.FAILED),
+    Kind.CANCELLED: ("✗", "magenta", states.Execution.CANCELLED),
 }
 
 

@@ -39,13 +39,13 @@ STATES: dict[str, tuple[str, str]] = {
 """Mark and colour of each state, of executions and of tasks: never the colour alone."""
 
 
-def console(*, stderr: bool = False) -> Console:
+def console(*, stderr: bool = False, no_color: bool = False) -> Console:
     """Return a console. Rich honours NO_COLOR, and writes no colours where there is no terminal."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or os.environ.get("COLUMNS") else PIPE_WIDTH
-    return Console(stderr=stderr, highlight=False, width=width)
+    return Console(stderr=stderr, highlight=False, width=width, no_color=no_color or None)
 
 
 def state_text(state: str, reason: str | None = None) -> Text:

@@ -52,12 +52,13 @@ def watch_until_end(server: str | None, watch: Watch) -> int:
 async def _watch(server: str | None, watch: Watch) -> int:
     async with _connection(server) as api, _connection(server) as looks:
         view = await api.execution(watch.execution)
-        screen: _Screen = _Lines() if watch.as_json else _Story(console(), view, watch.after)
+        screen: _Screen = _Lines(watch.after) if watch.as_json else _Story(console(), view, watch.after)
         with screen.shown():
-            if not await _until(watch, api, looks, screen):
-                return failure.NEEDS_APPROVAL
+            ended = await _until(watch, api, looks, screen)
         view = await api.execution(watch.execution)
         screen.end(view)
+        if not ended:
+            return failure.NEEDS_APPROVAL
         return failure.OK if view.state == states.Execution.COMPLETED else failure.FAILED
 
 
@@ -104,17 +105,21 @@ async def _look(watch: Watch, looks: HttpApi, screen: _Screen) -> None:
             screen.look(None)
         else:
             screen.look(view)
-            if watch.until_decision and _only_a_person_can_go_on(view):
+            if watch.until_decision and _only_a_person_can_go_on(view) and screen.seen >= view.last_seq:
                 return
         await asyncio.sleep(LOOK_SECONDS)
 
 
 def _only_a_person_can_go_on(view: ExecutionView) -> bool:
-    return view.state == states.Execution.WAITING and {wait.kind for wait in view.waits} == {"approval"}
+    kinds = {wait.kind for wait in view.waits}
+    return view.state == states.Execution.WAITING and bool(kinds) and kinds <= {"approval", "ruling"}
 
 
 class _Screen(Protocol):
     """Where a watch shows what it sees."""
+
+    seen: int
+    """Number of the last event it was given."""
 
     @contextmanager
     def shown(self) -> Generator[None]: ...
@@ -133,11 +138,15 @@ class _Screen(Protocol):
 class _Lines:
     """For programs: one event a line."""
 
+    def __init__(self, after: int) -> None:
+        self.seen = after
+
     @contextmanager
     def shown(self) -> Generator[None]:
         yield
 
     def take(self, event: Event) -> None:
+        self.seen = event.seq
         print_json(event)
 
     def look(self, view: ExecutionView | None) -> None:
@@ -157,6 +166,7 @@ class _Story:
         self._out = out
         self._view = view
         self._after = after
+        self.seen = 0
         self._silent = False
         self._events: list[Event] = []
         self._drawn = -1
@@ -176,6 +186,7 @@ class _Story:
             yield
 
     def take(self, event: Event) -> None:
+        self.seen = event.seq
         self._events.append(event)
 
     def look(self, view: ExecutionView | None) -> None:

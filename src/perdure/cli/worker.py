@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perdure.cli.connect import LogLevel, Server
+from perdure.cli.connect import AsJson, LogLevel, Server
 
 if TYPE_CHECKING:
     from perdure.agent.agent import Agent
+    from perdure.cli.connect import Target
+    from perdure.core.work import WorkerInfo
     from perdure.worker.loop import WorkerOptions
 
 Targets = Annotated[
@@ -28,11 +30,13 @@ def worker(
     parent_pid: Annotated[
         int | None, typer.Option(help="Stop when the process with this id, its parent, is gone.")
     ] = None,
+    as_json: AsJson = False,
     lease_ms: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Run the tools of agents until Ctrl-C. Comes back by itself when the server was away.
 
     Ctrl-C or SIGTERM: running tools may finish, the others go back. Twice: all go back at once. Three times: it ends.
+    --json prints one line when it is connected.
     """
     from perdure import log
     from perdure.core.work import LEASE_MS
@@ -43,7 +47,7 @@ def worker(
     log.configure(log_level)
     agents = load_agents(targets)
     options = WorkerOptions(slots=slots, name=name, lease_ms=lease_ms or LEASE_MS)
-    left_running = run(_work(server, agents, options, parent_pid))
+    left_running = run(_work(server, agents, options, parent_pid, as_json))
     if left_running:
         # Threads that cannot be stopped would keep the process; their tasks were handed back, or are uncertain.
         sys.stdout.flush()
@@ -51,24 +55,48 @@ def worker(
         os._exit(0)
 
 
-async def _work(server: str | None, agents: list[Agent], options: WorkerOptions, parent_pid: int | None) -> int:
+async def _work(
+    server: str | None, agents: list[Agent], options: WorkerOptions, parent_pid: int | None, as_json: bool
+) -> int:
     from perdure.cli.connect import find
-    from perdure.client.http import HttpApi
     from perdure.client.tasks import HttpTaskSource
+    from perdure.worker.main import lanes_of, run_worker
+
+    lanes_of(agents)  # what cannot be served is told before anybody is asked
+    target = await find(server)
+    await _try(target)
+    source = HttpTaskSource(target.url, target.key)
+
+    def connected(info: WorkerInfo) -> None:
+        _tell_connected(info, target, as_json)
+
+    try:
+        return await run_worker(source, agents, options, parent_pid=parent_pid, on_connected=connected)
+    finally:
+        await source.aclose()
+
+
+async def _try(target: Target) -> None:
+    """Ask the server something: a wrong key is told now, because no waiting would mend it."""
+    from perdure.client.http import HttpApi
     from perdure.errors import Unreachable
     from perdure.log import get_log
-    from perdure.worker.main import run_worker
 
-    target = await find(server)
     api = HttpApi(target.url, target.key)
     try:
-        await api.info()  # a wrong key is told now: no waiting would mend it
+        await api.info()
     except Unreachable as error:
         get_log(__name__).warning("worker.no_server_yet", reason=error.message, action="trying until it answers")
     finally:
         await api.aclose()
-    source = HttpTaskSource(target.url, target.key)
-    try:
-        return await run_worker(source, agents, options, parent_pid=parent_pid)
-    finally:
-        await source.aclose()
+
+
+def _tell_connected(info: WorkerInfo, target: Target, as_json: bool) -> None:
+    from perdure.cli.terminal import print_json
+
+    if as_json:
+        print_json({"worker": info.worker, "name": info.name, "pid": info.pid, "url": target.url})
+        sys.stdout.flush()
+        return
+    tools = ", ".join(f"{lane.agent}/{lane.tool}" for lane in info.lanes)
+    typer.echo(f"Serving {tools} for {target.url} with {info.slots} slots. Ctrl-C stops in order.")

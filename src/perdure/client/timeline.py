@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 from perdure.core import states
 from perdure.core.codec import Json
@@ -337,8 +337,10 @@ def _afterwards(event: Event) -> bool:
 
 
 def _outcome(event: Event) -> dict[str, Any] | None:
-    value: Any = event.data["value"]
-    return value if isinstance(value, dict) and "outcome" in value else None  # pyright: ignore[reportUnknownVariableType]
+    value: object = event.data["value"]
+    if not isinstance(value, dict) or "outcome" not in value:
+        return None
+    return cast("dict[str, Any]", value)
 
 
 def _model(event: Event, started_ms: int, repeated: int) -> ModelStep:

@@ -71,6 +71,7 @@ async def serve(
 
         def started() -> None:
             _write_state(backend, options, url, key)
+            log.info("server.ready", url=url, store=backend.info().store)
             if not options.auth:
                 log.warning("server.open_to_everybody", url=url, do="start it without --insecure-no-auth")
             on_ready(Ready(url, key.key, key.is_new))
@@ -136,6 +137,7 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Leave. Bounded by `drain_seconds`, whatever clients do."""
+        log.info("server.stopping", drain_seconds=self.config.timeout_graceful_shutdown, again="ends at once")
         self.should_exit = True  # a signal from here on is the second one
         self._backend.drain()
         self._app.drain()
