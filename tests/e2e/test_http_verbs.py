@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -241,6 +242,9 @@ async def test_a_connected_worker_is_seen_and_leaves(tmp_path: Path) -> None:
                 await asyncio.sleep(0)
 
 
+NOWHERE = ("exe_unknown", "../../v1/info", "a/b", "%2e%2e", "", "ü", "x" * 300, "\x00", "..", "a?b=c", "a#b")
+
+
 async def test_unknown_things_are_not_found_whatever_they_are_called(tmp_path: Path) -> None:
     async with serving(tmp_path / "s.db") as server:
         api = server.api()
@@ -248,11 +252,11 @@ async def test_unknown_things_are_not_found_whatever_they_are_called(tmp_path: P
         async def first_event(name: str) -> None:
             await anext(api.follow(name))
 
-        for name in ("exe_unknown", "../../v1/info", "a/b", "%2e%2e", "", "ü", "x" * 300, "\x00", "..", "a?b=c", "a#b"):
-            for ask in (api.execution, api.events, api.tasks, api.diagnose, api.cancel, first_event):
-                with pytest.raises(PerdureError) as caught:
-                    await ask(name)
-                assert caught.value.code in ("not_found", "no_such_route", "unstorable"), name
+        asks = (api.execution, api.events, api.tasks, api.diagnose, api.cancel, first_event)
+        for name, ask in product(NOWHERE, asks):
+            with pytest.raises(PerdureError) as caught:
+                await ask(name)
+            assert caught.value.code in ("not_found", "no_such_route", "unstorable"), name
         with pytest.raises(NotFound):
             await api.decide("apr_unknown", "approve")
 

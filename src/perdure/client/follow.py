@@ -34,16 +34,22 @@ class Follower:
         at this address.
         """
         while not self._ended:
-            try:
-                async with self._channel.stream(self._ask()) as pieces, aclosing(self._read(pieces)) as events:
-                    async for event in events:
-                        yield event
-            except Retryable:  # cut in the middle, or nobody listens there just now
-                if not self._channel.met:
-                    raise
+            async with aclosing(self._connection()) as events:
+                async for event in events:
+                    yield event
             if not self._ended:
                 self._failures += 1
                 await self._channel.pause(self._failures)
+
+    async def _connection(self) -> AsyncGenerator[Event]:
+        """Yield what one connection brings, until it is cut or the log has ended."""
+        try:
+            async with self._channel.stream(self._ask()) as pieces, aclosing(self._read(pieces)) as events:
+                async for event in events:
+                    yield event
+        except Retryable:  # cut in the middle, or nobody listens there just now
+            if not self._channel.met:
+                raise
 
     def _ask(self) -> Ask:
         return Ask(

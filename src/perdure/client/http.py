@@ -119,7 +119,9 @@ class HttpApi:
     async def cancel(self, execution: str, *, by: str = "", reason: str = "") -> None:
         await self._tell("cancel", routes.CANCEL, execution, by, reason)
 
-    async def approvals(self, *, execution: str | None = None, state: str | None = "open") -> list[ApprovalView]:
+    async def approvals(
+        self, *, execution: str | None = None, state: str | None = states.Waitpoint.OPEN
+    ) -> list[ApprovalView]:
         query = _given(execution=execution, state=state or routes.ANY)
         return list((await self._get(bodies.ApprovalList, "approvals", routes.APPROVALS, query)).items)
 
