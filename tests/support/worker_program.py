@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 import threading
 import time
@@ -61,11 +62,13 @@ def busy() -> None:
 
 
 async def over_http(url: str, key: str, gate: Path, lease_ms: int) -> None:
-    """Serve `tester`'s tool `work`, whose body ends when a file is there."""
+    """Serve `tester`'s tool `work`, whose body ends when a file is there, or kills the process."""
 
     @tool
     def work(n: int) -> str:
         tell("started")
+        if gate.name == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
         while not gate.exists():
             time.sleep(0.01)
         tell("finished")

@@ -193,6 +193,7 @@ class Attempts:
         try:
             failpoints.hit("worker.hand_back.send")
             await self.source.hand_back(self.worker, [grip.held for grip in grips])
+            failpoints.hit("worker.hand_back.received")
         except Exception as error:  # noqa: BLE001 - a courtesy: the server finds out by itself
             Trouble("hand_back").met(error)
         for grip in grips:

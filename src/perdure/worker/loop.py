@@ -166,11 +166,16 @@ class Worker:
 
         Returns at once; `run` returns when it is done. A second call cuts the time that is left, by default to nothing.
         """
-        if self._loop is None:
+        asked = self._loop is None
+        if asked:
             self._stop(drain_seconds)
+        if self._loop is None:
             return
         try:
-            self._loop.call_soon_threadsafe(self._stop, drain_seconds)
+            if asked:  # it began to run meanwhile, and may have looked before it was asked
+                self._loop.call_soon_threadsafe(self._slots.changed.set)
+            else:
+                self._loop.call_soon_threadsafe(self._stop, drain_seconds)
         except RuntimeError:
             return  # the loop is closed: it stopped long ago
 
@@ -205,9 +210,7 @@ class Worker:
         asked_ms = self._clock.monotonic_ms()
         wish = self._wish = self._wish or _Wish(self._request(free), asked_ms)
         try:
-            failpoints.hit("worker.lease.send")
-            tasks = await self._source.lease(wish.request, wait_seconds=self._poll.wait_seconds)
-            failpoints.hit("worker.lease.received")
+            tasks = await self._ask(wish.request, self._poll.wait_seconds)
         except Exception as error:  # noqa: BLE001 - whatever it was, there may be tasks the next time
             self._poll.trouble.met(error)
             await self._clock.sleep(self._poll.after_failure.pause())
@@ -221,6 +224,12 @@ class Worker:
             self._poll.after_nothing.reset()
         elif self._clock.monotonic_ms() - asked_ms < self._poll.wait_seconds * 500:
             await self._clock.sleep(self._poll.after_nothing.pause())  # a source that does not wait is not hammered
+
+    async def _ask(self, request: LeaseRequest, wait_seconds: float) -> list[LeasedTask]:
+        failpoints.hit("worker.lease.send")
+        tasks = await self._source.lease(request, wait_seconds=wait_seconds)
+        failpoints.hit("worker.lease.received")
+        return tasks
 
     def _request(self, free: int) -> LeaseRequest:
         return LeaseRequest(
@@ -274,7 +283,7 @@ class Worker:
 
         async def settle() -> None:
             try:
-                tasks = await self._source.lease(wish.request, wait_seconds=0)
+                tasks = await self._ask(wish.request, 0)
             except Exception as error:  # noqa: BLE001 - a courtesy: leases that nobody keeps run out
                 self._poll.trouble.met(error)
                 return

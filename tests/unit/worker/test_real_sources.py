@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import time
-from asyncio.subprocess import PIPE
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -240,3 +240,27 @@ async def test_a_late_finisher_is_refused(tmp_path: Path) -> None:
         (task,) = await api.tasks(execution)
     assert (task.value, task.attempt) == ("by the next", 2)
     assert b"worker.result_refused" in told
+
+
+async def test_a_tool_that_kills_its_worker_is_tried_as_often_as_allowed_and_no_more(tmp_path: Path) -> None:
+    program = Path(__file__).parents[2] / "support" / "worker_program.py"
+    starts = 0
+    async with serving(tmp_path / "s.db") as server:
+        api = server.api()
+        execution = (await api.start(of_tool("work", "tool", attempts=2, pause_ms=10))).id
+        log = asyncio.create_task(log_of(api, execution))
+        while not log.done() and starts < 6:
+            command = [sys.executable, str(program), "http", server.url, server.key, "kill", "600"]
+            worker = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=DEVNULL)
+            assert worker.stdout is not None
+            told = asyncio.create_task(worker.stdout.read())
+            await asyncio.wait({log, told}, return_when=asyncio.FIRST_COMPLETED)
+            if worker.returncode is None and log.done():
+                worker.kill()
+            starts += b"started" in await told
+            await worker.wait()
+        kinds = [event.kind for event in await log]
+        (task,) = await api.tasks(execution)
+    assert starts == 2
+    assert (task.state, task.attempt) == ("dead", 2)
+    assert kinds[-1] is Kind.COMPLETED, "the model is told, and the run goes on"
