@@ -11,8 +11,9 @@ from typing import Any, Protocol, TypeVar
 
 from perdure.client.results import AgentResult, AgentStatus, result_of, status_of
 from perdure.client.stream_events import AgentEvent, stream_event
+from perdure.core.codec import Json
 from perdure.core.events import Event
-from perdure.core.views import ApprovalView, Decision, Finding, TaskView
+from perdure.core.views import ApprovalView, Decision, EffectView, Finding, Ruling, TaskView
 from perdure.errors import Conflict
 from perdure.wire.api import Api
 
@@ -108,6 +109,21 @@ class AgentHandle:
 
     def cancel(self, reason: str = "", *, by: str = "") -> None:
         self._runtime.wait(self._here(lambda: self.cancel_async(reason, by=by)))
+
+    async def rule_async(
+        self, address: str, ruling: Ruling, *, value: Json = None, reason: str = "", by: str = ""
+    ) -> EffectView:
+        """Say what an uncertain effect was: it `happened` (with its result), `run` it, or `give_up`.
+
+        `run` lets its body start once more, in your name. Raises `Conflict` (`not_uncertain`).
+        """
+        api = self._runtime.api
+        return await self._runtime.join(api.rule(self.execution_id, address, ruling, by=by, reason=reason, value=value))
+
+    def rule(self, address: str, ruling: Ruling, *, value: Json = None, reason: str = "", by: str = "") -> EffectView:
+        return self._runtime.wait(
+            self._here(lambda: self.rule_async(address, ruling, value=value, reason=reason, by=by))
+        )
 
     async def tasks_async(self) -> list[TaskView]:
         """Return all tool calls so far, with attempts, workers and times."""
