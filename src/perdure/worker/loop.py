@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
-from anyio.abc import TaskGroup
 
 from perdure import failpoints
 from perdure.agent.tool import ToolDefinition
@@ -98,6 +97,8 @@ class Worker:
         self.info = _describe(self.id, tools, options)
         self._assemble(tools)
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._performing: set[asyncio.Task[None]] = set()
+        """One task for each attempt: plain ones, as a task group would cost as much as the rest of an attempt."""
         self._wish: _Wish | None = None
         self._poll_scope: anyio.CancelScope | None = None
         self._stopping = False
@@ -150,10 +151,11 @@ class Worker:
             async with anyio.create_task_group() as side:
                 for part in (self._link.hold, self._keeper.run, self._reports.run):
                     side.start_soon(part)
-                async with anyio.create_task_group() as attempts:
-                    await self._take(attempts)
+                try:
+                    await self._take()
                     await self._drain()
-                    attempts.cancel_scope.cancel()
+                finally:
+                    await self._dismiss()
                 await self._flush()
                 side.cancel_scope.cancel()
         finally:
@@ -191,7 +193,7 @@ class Worker:
 
     # Taking tasks.
 
-    async def _take(self, attempts: TaskGroup) -> None:
+    async def _take(self) -> None:
         while not self._stopping:
             self._slots.changed.clear()  # before looking: what changes during the look must be looked at again
             free = self._free()
@@ -199,14 +201,14 @@ class Worker:
                 await self._slots.changed.wait()
                 continue
             with anyio.CancelScope() as self._poll_scope:
-                await self._lease(attempts, free)
+                await self._lease(free)
             self._poll_scope = None
 
     def _free(self) -> int:
         # Results that nobody takes are bounded too: each is a body's worth of memory.
         return min(self._slots.left, 2 * self._options.slots - self._slots.taken - self._reports.pending)
 
-    async def _lease(self, attempts: TaskGroup, free: int) -> None:
+    async def _lease(self, free: int) -> None:
         asked_ms = self._clock.monotonic_ms()
         wish = self._wish = self._wish or _Wish(self._request(free), asked_ms)
         try:
@@ -219,7 +221,7 @@ class Worker:
         self._poll.trouble.over()
         self._poll.after_failure.reset()
         for task in tasks:
-            self._admit(attempts, task, wish.asked_ms)
+            self._admit(task, wish.asked_ms)
         if tasks:
             self._poll.after_nothing.reset()
         elif self._clock.monotonic_ms() - asked_ms < self._poll.wait_seconds * 500:
@@ -240,11 +242,21 @@ class Worker:
             lease_ms=self._options.lease_ms,
         )
 
-    def _admit(self, attempts: TaskGroup, task: LeasedTask, asked_ms: int) -> None:
+    def _admit(self, task: LeasedTask, asked_ms: int) -> None:
         grip = self._grip(task, asked_ms)
         self._slots.take(grip)
         self._keeper.add(grip)
-        attempts.start_soon(self._perform, grip)
+        performing = asyncio.get_running_loop().create_task(self._perform(grip), name=task.address)
+        self._performing.add(performing)
+        performing.add_done_callback(self._performing.discard)
+
+    async def _dismiss(self) -> None:
+        """Cancel the attempts that are left, and see them gone."""
+        left = list(self._performing)
+        for performing in left:
+            performing.cancel()
+        with anyio.CancelScope(shield=True):
+            await asyncio.gather(*left, return_exceptions=True)
 
     def _grip(self, task: LeasedTask, asked_ms: int) -> Grip:
         return Grip(task, self._clock, asked_ms=asked_ms, poke=self._poke)
