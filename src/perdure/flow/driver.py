@@ -13,12 +13,12 @@ from typing import Any, Literal
 
 from perdure.core import codec
 from perdure.core.events import Event, Kind
-from perdure.core.ids import action_key
-from perdure.core.items import Item, StepDone
+from perdure.core.items import Item
 from perdure.core.ports import Clock
 from perdure.core.states import Reason
-from perdure.errors import LeaseLost, PerdureError, UserError
-from perdure.flow.context import Body, Context, Failed, Paused, Pending, Try
+from perdure.errors import LeaseLost, UserError
+from perdure.flow.bodies import Bodies, Halt
+from perdure.flow.context import Body, Context, Failed, Pending
 from perdure.flow.journal import Journal
 from perdure.flow.meter import Meter, Tracked, Wait
 from perdure.flow.replay import Ask, Begin, Deliver, Idle, Mismatch, Replay, Tell
@@ -31,16 +31,6 @@ _PAUSING = frozenset({Kind.PAUSED, Kind.RESUMED, Kind.CANCEL_REQUESTED})
 
 LINGER_SECONDS = 0.05
 """How long an execution stays owned with nothing to do: a tool that answers at once costs no park and no claim."""
-
-
-class _Halt(Exception):
-    """The run must not go on as it is."""
-
-    def __init__(self, event: Literal["pause", "stick"], reason: str, message: str) -> None:
-        super().__init__(message)
-        self.event: Literal["pause", "stick"] = event
-        self.reason = reason
-        self.message = message
 
 
 class Run:
@@ -57,8 +47,9 @@ class Run:
         self._main = Tracked(function(self._context), self._meter, self._stir.set)
         self._task: asyncio.Task[Any] | None = None
         self._pending: dict[str, Pending] = {}
-        self._bodies: dict[str, asyncio.Task[None]] = {}
         self._outbox: deque[Item] = deque()
+        """Asked for or done, and not yet in the log."""
+        self._bodies = Bodies(execution, self._outbox.append, self._broke, self._stir.set)
         self._failure: BaseException | None = None
         self._finishing: tuple[str, Wait] | None = None
         self._ended = False
@@ -85,13 +76,13 @@ class Run:
             await self.close()
             return "lost"
         except Mismatch as mismatch:
-            return await self._halt(journal, _Halt("stick", Reason.MISMATCH, str(mismatch)))
-        except _Halt as halt:
+            return await self._halt(journal, Halt("stick", Reason.MISMATCH, str(mismatch)))
+        except Halt as halt:
             return await self._halt(journal, halt)
         except Failed as failed:
             return await self._fail(journal, failed)
         except UserError as error:  # the log refused what was to be written, and would again
-            return await self._halt(journal, _Halt("stick", Reason.POISON, error.message))
+            return await self._halt(journal, Halt.poison("what it recorded was refused", error))
 
     def hint(self, events: Iterable[Event]) -> None:
         """Hear that something was appended. Safe at any time; a gap is read before anything later is handed over."""
@@ -106,8 +97,7 @@ class Run:
     async def close(self) -> None:
         """Throw the coroutine away; it writes nothing any more."""
         self._context.close()
-        self._cancel()
-        tasks = [*self._bodies.values(), *([self._task] if self._task else [])]
+        tasks = [*self._cancel(), *([self._task] if self._task else [])]
         await asyncio.gather(*tasks, return_exceptions=True)
         if self._task is None:
             self._main.close()
@@ -171,12 +161,11 @@ class Run:
             self._finishing[1].give(False)
             self._finishing = None
 
-    def _cancel(self) -> None:
-        for body in self._bodies.values():
-            body.cancel()
+    def _cancel(self) -> list[asyncio.Task[None]]:
         if self._task is not None and not self._task.done():
             self._main.wake()
             self._task.cancel()
+        return self._bodies.cancel()
 
     def _begin(self, asks: tuple[Ask, ...]) -> None:
         for ask in asks:
@@ -184,23 +173,10 @@ class Run:
             if pending.item is not None:
                 self._outbox.append(pending.item)
             elif pending.body is not None:
-                attempt = Try(action_key(self.execution, ask.address), self.replay.takeovers)
-                task = asyncio.create_task(self._run_body(ask, pending.body, attempt), name=attempt.key)
-                self._bodies[ask.address] = task
+                self._bodies.start(ask, pending.body, self.replay.takeovers)
 
-    async def _run_body(self, ask: Ask, body: Body, attempt: Try) -> None:
-        try:
-            text = await body(attempt)
-            self._outbox.append(StepDone(ask.address, ask.digest, f'{{"value":{text}}}'))
-        except asyncio.CancelledError:
-            raise
-        except Paused as pause:
-            self._failure = _Halt("pause", pause.reason, pause.message)
-        except Exception as error:  # noqa: BLE001 - a bug in a body must stop this run only, and be seen
-            self._failure = _Halt("stick", Reason.POISON, f"step {ask.address!r} broke: {_text(error)}")
-        finally:
-            self._bodies.pop(ask.address, None)
-            self._stir.set()
+    def _broke(self, halt: Halt) -> None:
+        self._failure = halt
 
     async def _idle(self, journal: Journal) -> Outcome | None:
         """Nothing to hand over: write what is to be written, wait for what runs here, or let go."""
@@ -262,7 +238,7 @@ class Run:
         return await self._park(journal) if answer == "held" else "ended"
 
     def _terminal(self, task: asyncio.Task[Any]) -> tuple[Literal["complete", "fail", "end"], str]:
-        """Say how the code ended. Raises `_Halt` for a bug: it is looked at, not retried and not thrown away."""
+        """Say how the code ended. Raises `Halt` for a bug: it is looked at, not retried and not thrown away."""
         if task.cancelled():
             return "end", "{}"
         error = task.exception()
@@ -274,7 +250,7 @@ class Run:
             case Mismatch():
                 raise error
             case _:
-                raise _Halt("stick", Reason.POISON, f"the agent's loop broke: {_text(error)}")
+                raise Halt.poison("the agent's loop broke", error)
 
     async def _fail(self, journal: Journal, failed: Failed) -> Outcome:
         """End it as failed whatever its code is doing."""
@@ -289,7 +265,7 @@ class Run:
         except LeaseLost:
             return "lost"
 
-    async def _halt(self, journal: Journal, halt: _Halt) -> Outcome:
+    async def _halt(self, journal: Journal, halt: Halt) -> Outcome:
         await self.close()
         try:
             await journal.halt(halt.event, halt.reason, halt.message)
@@ -310,7 +286,3 @@ class Run:
         now_ms = self._clock.monotonic_ms()
         active_ms, self._since_ms = now_ms - self._since_ms, now_ms
         return active_ms
-
-
-def _text(error: BaseException) -> str:
-    return error.message if isinstance(error, PerdureError) else f"{type(error).__name__}: {error}"

@@ -1,0 +1,76 @@
+"""Run the bodies of steps that belong to the holder itself, and keep what they give until it is written down."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Literal
+
+from perdure.core.ids import action_key
+from perdure.core.items import StepDone
+from perdure.core.states import Reason
+from perdure.errors import PerdureError
+from perdure.flow.context import Body, Paused, Try
+from perdure.flow.replay import Ask
+
+
+class Halt(Exception):
+    """The run must not go on as it is: paused until somebody acts, or stuck until somebody looks."""
+
+    def __init__(self, event: Literal["pause", "stick"], reason: str, message: str) -> None:
+        super().__init__(message)
+        self.event: Literal["pause", "stick"] = event
+        self.reason = reason
+        self.message = message
+
+    @classmethod
+    def poison(cls, what: str, error: BaseException) -> Halt:
+        """Return the halt for an error that trying again would not change, a bug of ours or the author's."""
+        text = error.message if isinstance(error, PerdureError) else f"{type(error).__name__}: {error}"
+        return cls("stick", Reason.POISON, f"{what}: {text}")
+
+
+class Bodies:
+    """The bodies of one run. Owner: its driver, on its loop."""
+
+    def __init__(
+        self, execution: str, done: Callable[[StepDone], None], broke: Callable[[Halt], None], gone: Callable[[], None]
+    ) -> None:
+        """Each body ends in `done` with its result, or in `broke`, or was cancelled; then `gone` is called."""
+        self._execution = execution
+        self._gone = gone
+        self._done = done
+        self._broke = broke
+        self._running: set[asyncio.Task[None]] = set()
+
+    def __bool__(self) -> bool:
+        """Whether any runs."""
+        return bool(self._running)
+
+    def start(self, ask: Ask, body: Body, takeovers: int) -> None:
+        """Run a body in a task of its own."""
+        attempt = Try(action_key(self._execution, ask.address), takeovers)
+        task = asyncio.get_running_loop().create_task(self._run(ask, body, attempt), name=attempt.key)
+        self._running.add(task)
+        task.add_done_callback(self._forget)
+
+    def cancel(self) -> list[asyncio.Task[None]]:
+        """Cancel all of them; return the tasks, to be awaited."""
+        left = list(self._running)
+        for task in left:
+            task.cancel()
+        return left
+
+    async def _run(self, ask: Ask, body: Body, attempt: Try) -> None:
+        try:
+            text = await body(attempt)
+        except Paused as pause:
+            self._broke(Halt("pause", pause.reason, pause.message))
+        except Exception as error:  # noqa: BLE001 - a bug in a body must stop this run only, and be seen
+            self._broke(Halt.poison(f"step {ask.address!r} broke", error))
+        else:
+            self._done(StepDone(ask.address, ask.digest, f'{{"value":{text}}}'))
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        self._gone()
