@@ -13,7 +13,7 @@ from incident_pipeline import report_agent
 from perdure import AgentRuntime
 
 csv = Path(__file__).with_name("incidents.csv").resolve()
-prompt = f"Create a PDF summary report of {csv}."
+prompt = f'Create a PDF summary report of "{csv}".'
 if "--premium" in sys.argv:
     prompt += " Then have the premium skill pdf-to-markdown read it back."
 

@@ -55,6 +55,7 @@ EDGES: dict[str, tuple[str, str]] = {
     "client/": ("sockets", "the edge: how it reaches a server"),
     "runtime.py": ("threads", "the service loop of an embedded runtime"),
     "cli/": ("time", "it says how long ago something was"),
+    "demo/": ("time threads processes", "a program for people: it starts, watches and kills processes"),
     "testing/": ("time chance threads sockets processes", "clocks, schedulers and worlds are made here"),
 }
 """Files, or folders by a trailing slash: what they may touch and why. Skills' scripts are programs: they may."""

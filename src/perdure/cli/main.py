@@ -14,6 +14,7 @@ import typer
 
 from perdure.cli import approvals, effects, executions, failure
 from perdure.cli.connect import AsJson
+from perdure.cli.demo import demo
 from perdure.cli.doctor import doctor
 from perdure.cli.server import server
 from perdure.cli.worker import worker
@@ -58,6 +59,7 @@ def build_app(*, with_skills: bool = True) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_root)
+    app.command(short_help="Kill a client and a server, and see the run end right.")(demo)
     app.command(short_help="Run a server.")(server)
     app.command(short_help="Run the tools of agents.")(worker)
     app.add_typer(executions.app, name="executions", short_help="See what runs and what happened; steer it.")
