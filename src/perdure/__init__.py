@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from perdure.errors import (
         Conflict,
         ExecutionFailed,
+        InternalError,
         InvalidInput,
         LeaseLost,
         LimitExceeded,
@@ -26,12 +27,15 @@ if TYPE_CHECKING:
         PerdureError,
         Retryable,
         StoreFailed,
+        StoreFull,
         StoreInUse,
+        Terminal,
         Unauthorized,
         Unreachable,
         UserError,
     )
     from perdure.runtime import AgentRuntime
+    from perdure.version import VERSION as __version__
 
 _WHERE = {
     "Agent": "agent.agent",
@@ -45,6 +49,7 @@ _WHERE = {
     "Conflict": "errors",
     "Delivery": "core.delivery",
     "ExecutionFailed": "errors",
+    "InternalError": "errors",
     "InvalidInput": "errors",
     "LeaseLost": "errors",
     "LimitExceeded": "errors",
@@ -54,7 +59,9 @@ _WHERE = {
     "Retryable": "errors",
     "Status": "client.results",
     "StoreFailed": "errors",
+    "StoreFull": "errors",
     "StoreInUse": "errors",
+    "Terminal": "errors",
     "ToolContext": "agent.context",
     "ToolUse": "client.results",
     "Unauthorized": "errors",
@@ -75,6 +82,7 @@ __all__ = [
     "Conflict",
     "Delivery",
     "ExecutionFailed",
+    "InternalError",
     "InvalidInput",
     "LeaseLost",
     "LimitExceeded",
@@ -84,17 +92,22 @@ __all__ = [
     "Retryable",
     "Status",
     "StoreFailed",
+    "StoreFull",
     "StoreInUse",
+    "Terminal",
     "ToolContext",
     "ToolUse",
     "Unauthorized",
     "Unreachable",
     "UserError",
+    "__version__",
     "tool",
 ]
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return import_module("perdure.version").VERSION
     where = _WHERE.get(name)
     if where is None:
         raise AttributeError(f"module 'perdure' has no attribute {name!r}")

@@ -8,9 +8,9 @@ import sys
 MOST_NAMES = 40
 
 PUBLIC = """
-Agent AgentEvent AgentHandle AgentResult AgentRuntime AgentStatus AgentStream Approval ToolContext Usage tool
-Conflict ExecutionFailed InternalError InvalidInput LeaseLost LimitExceeded NotFound PerdureError Retryable StoreFailed
-StoreFull StoreInUse Terminal Unauthorized Unreachable UserError
+Agent AgentEvent AgentHandle AgentResult AgentRuntime AgentStatus AgentStream Limits Status ToolContext ToolUse tool
+Cancelled Conflict Delivery ExecutionFailed InternalError InvalidInput LeaseLost LimitExceeded NotFound PerdureError
+Retryable StoreFailed StoreFull StoreInUse Terminal Unauthorized Unreachable UserError
 __version__
 """.split()
 

@@ -52,9 +52,9 @@ EDGES: dict[str, tuple[str, str]] = {
     "toolbox/skills_process.py": ("processes sockets", "a skill is a process whose pipes it watches"),
     "server/": ("threads sockets", "the edge: the executor's loop thread, the listening socket"),
     "worker/": ("threads", "the edge: slots are threads, and async tools may have a loop of their own"),
-    "client/": ("sockets", "the edge: how it reaches a server"),
-    "runtime.py": ("threads", "the service loop of an embedded runtime"),
-    "cli/": ("time", "it says how long ago something was"),
+    "service_loop.py": ("threads", "the loop that serves Perdure alone has a thread of its own"),
+    "runtime.py": ("threads", "verbs may come from any thread, and one waits for the end of the program"),
+    "cli/": ("time threads", "it says how long ago something was, and closes a node away from its loop"),
     "demo/": ("time threads processes", "a program for people: it starts, watches and kills processes"),
     "testing/": ("time chance threads sockets processes", "clocks, schedulers and worlds are made here"),
 }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, cast
 
 LOG_FORMAT = 1
 """Format that new executions are written in. A claim takes only formats in `READABLE_FORMATS`."""
@@ -101,6 +101,6 @@ def reply_in(event: Event) -> dict[str, Any] | None:
     """Return the model's reply that an event records, as JSON, if it records one."""
     if event.kind is not Kind.STEP_RECORDED:
         return None
-    value: Any = event.data["value"]
-    reply: Any = value.get("reply") if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-    return reply if isinstance(reply, dict) else None  # pyright: ignore[reportUnknownVariableType]
+    value: object = event.data["value"]
+    reply = cast("dict[str, object]", value).get("reply") if isinstance(value, dict) else None
+    return cast("dict[str, Any]", reply) if isinstance(reply, dict) else None

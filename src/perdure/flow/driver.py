@@ -59,7 +59,7 @@ class Run:
         self._pausing = False
         self._since_ms = 0
 
-    # -- what the executor calls ---------------------------------------------------------------------------------------
+    # -- what the executor calls
 
     async def drive(self, journal: Journal, events: Iterable[Event]) -> Outcome:
         """Take the execution as far as it goes under the journal's fence. Never raises on the run's account."""
@@ -68,10 +68,9 @@ class Run:
         if self._task is None:
             self._task = asyncio.create_task(self._main, name=self.execution)
         try:
-            while True:
-                outcome = await self._turn(journal)
-                if outcome is not None:
-                    return outcome
+            while (outcome := await self._turn(journal)) is None:
+                pass
+            return outcome
         except LeaseLost:
             await self.close()
             return "lost"
@@ -102,7 +101,7 @@ class Run:
         if self._task is None:
             self._main.close()
 
-    # -- what the context calls ----------------------------------------------------------------------------------------
+    # -- what the context calls
 
     def ask(
         self, kind: Kind, address: str, digest: str, *, item: Item | None = None, body: Body | None = None
@@ -117,7 +116,7 @@ class Run:
         self._stir.set()
         return self._finishing[1]
 
-    # -- one move ------------------------------------------------------------------------------------------------------
+    # -- one move
 
     async def _turn(self, journal: Journal) -> Outcome | None:
         """Let the code run dry, then hand over one event, start what it asked for, or let go."""

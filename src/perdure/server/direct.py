@@ -106,18 +106,15 @@ class DirectApi:
             stir.set()
 
         with self._node.hub.listening([("events", execution)], hear):
-            stored = await self.events(execution, after=after)  # after we began to listen: nothing falls between
-            while True:
-                for event in stored:
-                    after = event.seq
+            # Read after we began to listen: nothing falls between.
+            news: list[Event] | None = await self.events(execution, after=after)
+            while news is not None:
+                for event in news:
                     yield event
-                    if event.kind in TERMINAL_KINDS:
-                        return
-                stored = _next_heard(heard, after)
-                if not stored:
-                    stored = await self._look(execution, after, stir, heard)
-                    if stored is None:
-                        return
+                if news and news[-1].kind in TERMINAL_KINDS:
+                    return
+                after = news[-1].seq if news else after
+                news = _next_heard(heard, after) or await self._look(execution, after, stir, heard)
 
     async def _look(self, execution: str, after: int, stir: asyncio.Event, heard: deque[Event]) -> list[Event] | None:
         """Wait for news; read the log if none is heard for long or something is missing. None when it is over."""
@@ -160,7 +157,9 @@ class DirectApi:
     async def cancel(self, execution: str, *, by: str = "", reason: str = "") -> None:
         await self._bridge.ask(signal, Signal(self._company, execution, "cancel", by, reason))
 
-    async def approvals(self, *, execution: str | None = None, state: str | None = "open") -> list[ApprovalView]:
+    async def approvals(
+        self, *, execution: str | None = None, state: str | None = states.Waitpoint.OPEN
+    ) -> list[ApprovalView]:
         return await self._bridge.read(
             lambda reads: query.approvals_of(reads, self._company, execution=execution, state=state)
         )

@@ -11,6 +11,7 @@ from perdure.store.tx import Note
 
 Listener = Callable[[Note], None]
 Topic = tuple[str, str]
+Entry = tuple[asyncio.AbstractEventLoop, Listener]
 
 
 class Hub:
@@ -19,24 +20,30 @@ class Hub:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         """Guards `_listeners`: they come and go on event loops, and hints come from the writer's thread."""
-        self._listeners: dict[Topic, list[tuple[asyncio.AbstractEventLoop, Listener]]] = {}
+        self._listeners: dict[Topic, list[Entry]] = {}
 
     @contextmanager
     def listening(self, topics: Iterable[Topic], listener: Listener) -> Generator[None]:
         """Have `listener` called on the running loop for every hint about `topics`, while the block lasts."""
         entry = (asyncio.get_running_loop(), listener)
         wanted = tuple(topics)
-        with self._lock:
-            for topic in wanted:
-                self._listeners.setdefault(topic, []).append(entry)
+        self._add(wanted, entry)
         try:
             yield
         finally:
-            with self._lock:
-                for topic in wanted:
-                    self._listeners[topic].remove(entry)
-                    if not self._listeners[topic]:
-                        del self._listeners[topic]
+            self._remove(wanted, entry)
+
+    def _add(self, topics: Iterable[Topic], entry: Entry) -> None:
+        with self._lock:
+            for topic in topics:
+                self._listeners.setdefault(topic, []).append(entry)
+
+    def _remove(self, topics: Iterable[Topic], entry: Entry) -> None:
+        with self._lock:
+            for topic in topics:
+                self._listeners[topic].remove(entry)
+                if not self._listeners[topic]:
+                    del self._listeners[topic]
 
     def publish(self, notes: Sequence[Note]) -> None:
         """Give the hints of one commit. Called on the writer's thread: one call across threads per loop."""

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from perdure.core.codec import Json
 from perdure.core.events import Event
+from perdure.core.states import Waitpoint
 from perdure.core.views import (
     ApprovalView,
     Decision,
@@ -75,7 +76,9 @@ class Api(Protocol):
         """Ask it to end as soon as what has begun has reported. Acknowledged at once as `cancelling`."""
         ...
 
-    async def approvals(self, *, execution: str | None = None, state: str | None = "open") -> list[ApprovalView]: ...
+    async def approvals(
+        self, *, execution: str | None = None, state: str | None = Waitpoint.OPEN
+    ) -> list[ApprovalView]: ...
 
     async def decide(self, approval: str, decision: Decision, *, by: str = "", reason: str = "") -> ApprovalView:
         """Approve or reject, once. Raises `Conflict` (`already_decided`, `not_waiting`) naming who was first."""
