@@ -229,27 +229,12 @@ class Run:
     async def _ended_by_itself(self, journal: Journal, task: asyncio.Task[Any]) -> Outcome | None:
         if self._ended:
             return "ended"
-        event, data = self._terminal(task)
+        event, data = _terminal(task)
         answer = await journal.finish(self.replay.last_seq, self._active_ms(), event, data)
         if isinstance(answer, list):
             self._take(answer)
             return None
         return await self._park(journal) if answer == "held" else "ended"
-
-    def _terminal(self, task: asyncio.Task[Any]) -> tuple[Literal["complete", "fail", "end"], str]:
-        """Say how the code ended. Raises `Halt` for a bug: it is looked at, not retried and not thrown away."""
-        if task.cancelled():
-            return "end", "{}"
-        error = task.exception()
-        match error:
-            case None:
-                return "complete", codec.encode({"output": task.result()}, "output")
-            case Failed():
-                return "fail", codec.encode({"error": error.message, "code": error.code})
-            case Mismatch():
-                raise error
-            case _:
-                raise Halt.poison("the agent's loop broke", error)
 
     async def _fail(self, journal: Journal, failed: Failed) -> Outcome:
         """End it as failed whatever its code is doing."""
@@ -285,3 +270,19 @@ class Run:
         now_ms = self._clock.monotonic_ms()
         active_ms, self._since_ms = now_ms - self._since_ms, now_ms
         return active_ms
+
+
+def _terminal(task: asyncio.Task[Any]) -> tuple[Literal["complete", "fail", "end"], str]:
+    """Say how the code ended. Raises `Halt` for a bug: it is looked at, not retried and not thrown away."""
+    if task.cancelled():
+        return "end", "{}"
+    error = task.exception()
+    match error:
+        case None:
+            return "complete", codec.encode({"output": task.result()}, "output")
+        case Failed():
+            return "fail", codec.encode({"error": error.message, "code": error.code})
+        case Mismatch():
+            raise error
+        case _:
+            raise Halt.poison("the agent's loop broke", error)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import anyio
 
@@ -223,8 +223,9 @@ def end_former_leases(tx: Tx) -> None:
 
 
 def _first(errors: BaseExceptionGroup[Any]) -> Any:
-    found = errors.exceptions[0]
-    return _first(found) if isinstance(found, BaseExceptionGroup) else found
+    """Return one error of a group, which says enough: whatever came first ended the others."""
+    found: Any = errors.exceptions[0]
+    return _first(cast("BaseExceptionGroup[Any]", found)) if isinstance(found, BaseExceptionGroup) else found
 
 
 def _call(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
