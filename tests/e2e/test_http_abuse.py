@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -159,6 +158,17 @@ async def test_headers_have_bounds(tmp_path: Path, extra: bytes) -> None:
         assert (reply.status, reply.code) == (431, "headers_too_large")
 
 
+async def test_requests_that_come_at_once_are_answered_in_order(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as server, connected(server.address) as (reader, writer):
+        large = request("POST", routes.EXECUTIONS, server.address, key=server.key, body=b'"' + b"x" * 200_000 + b'"')
+        small = request("GET", routes.HEALTH, server.address)
+        writer.write(small * 3 + large + small * 3 + large + small[:20])
+        found = [(await read_reply(reader)).status for _ in range(8)]
+        assert found == [200, 200, 200, 422, 200, 200, 200, 422]
+        writer.write(small[20:])
+        assert (await read_reply(reader)).status == 200
+
+
 async def test_an_address_has_bounds(tmp_path: Path) -> None:
     async with guarded(tmp_path) as server:
         reply = await send_all(server.address, request("GET", "/health?" + "x" * (2 * MEGABYTE), server.address))
@@ -283,7 +293,3 @@ async def send_all(address: Address, data: bytes) -> Reply:
             pass  # the server has seen enough
         async with asyncio.timeout(20):
             return await reply
-
-
-def test_nothing_of_it_leaves_a_thread_behind() -> None:
-    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("perdure")] == []

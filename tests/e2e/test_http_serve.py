@@ -179,6 +179,12 @@ async def test_a_taken_port_is_told_before_anything_is_served(tmp_path: Path) ->
     await asyncio.to_thread(node.stop)
 
 
+async def test_a_place_where_no_state_file_can_be_is_no_reason_not_to_serve(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    async with serving(tmp_path / "s.db", ServeOptions(state_file=tmp_path / "file" / "server.json")) as server:
+        assert (await exchange(server.address, request("GET", routes.READY, server.address))).status == 200
+
+
 async def test_a_failed_store_ends_the_server_and_is_raised(tmp_path: Path) -> None:
     ready = asyncio.Event()
     node = open_node(tmp_path / "s.db")

@@ -107,8 +107,10 @@ async def serving(path: Path, options: ServeOptions | None = None) -> AsyncGener
         for client in server.closing if server else ():
             await client.aclose()
         stop.set()
-        await task
-        await asyncio.to_thread(node.stop)
+        try:
+            await task
+        finally:
+            await asyncio.to_thread(node.stop)
 
 
 @dataclass

@@ -43,6 +43,8 @@ class WatchedProtocol(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._reading = Reading.HEAD
         self._since = self.loop.time()
+        self._begun = 0
+        """Requests whose first byte came."""
         self._head_bytes = 0
         self._refusal: PerdureError | None = None
         self._discarded = 0
@@ -59,8 +61,9 @@ class WatchedProtocol(HttpToolsProtocol):
         """Feed the parser. Bytes are counted while headers are unfinished: the parser would collect them for ever."""
         if self.transport.is_closing():
             return
+        begun = self._begun
         super().data_received(data)
-        if self._reading is Reading.HEAD:
+        if self._reading is Reading.HEAD and self._begun == begun:  # all of it belongs to these headers
             self._head_bytes += len(data)
             if self._head_bytes > self.limits.header_bytes and not self.transport.is_closing():
                 self.refuse(self._too_large())
@@ -71,6 +74,7 @@ class WatchedProtocol(HttpToolsProtocol):
         if self._reading is not Reading.HEAD:
             self._reading = Reading.HEAD
             self._since = self.loop.time()
+        self._begun += 1
         self._head_bytes = 0
         self._discarded = 0
 

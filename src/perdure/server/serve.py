@@ -18,6 +18,7 @@ from typing import Any, TypeVar, cast
 import uvicorn
 
 from perdure.core.ports import Clock, Random
+from perdure.errors import UserError
 from perdure.log import get_log
 from perdure.server.app import App
 from perdure.server.auth import AdminKey, admin_key
@@ -80,8 +81,7 @@ async def serve(
             with _signals_call(server.leave):
                 await server.run_until(stop, listener, started)
         finally:
-            if options.state_file is not None:
-                state_file.withdraw(options.state_file, backend.info().nonce)
+            _withdraw_state(backend, options)
     if backend.failure is not None:
         raise backend.failure
 
@@ -178,9 +178,22 @@ async def _key(backend: Backend, options: ServeOptions, random: Random) -> Admin
 
 
 def _write_state(backend: Backend, options: ServeOptions, url: str, key: AdminKey) -> None:
-    if options.state_file is not None:
-        info = backend.info()
+    if options.state_file is None:
+        return
+    info = backend.info()
+    try:
         state_file.write(options.state_file, ServerState.of_this_process(url, key.key, info.nonce, info.store))
+    except OSError as error:  # a read-only home is no reason not to serve
+        log.warning("server.no_state_file", error=str(error), action="give clients the address and the key yourself")
+
+
+def _withdraw_state(backend: Backend, options: ServeOptions) -> None:
+    if options.state_file is None:
+        return
+    try:
+        state_file.withdraw(options.state_file, backend.info().nonce)
+    except (OSError, UserError) as error:  # somebody removed or replaced it meanwhile: it is theirs now
+        log.warning("server.state_file_left", error=str(error), action="remove it if no server runs")
 
 
 @contextlib.contextmanager

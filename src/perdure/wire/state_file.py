@@ -70,7 +70,7 @@ def read(path: Path) -> ServerState | None:
     """
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise _refused(path, error.strerror or "it cannot be opened") from None
