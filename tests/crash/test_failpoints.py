@@ -1,0 +1,45 @@
+"""At each failpoint once, kill -9 whoever holds it: the incident report ends right each time.
+
+The client runs the tools too, leases last a second, a killed process is started again at once. What "right" means is
+judged from outside: see `crash_judge` and `perdure.testing.checker`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import crash_points
+from crash_case import Case, Outcome
+from crash_client import ERRANDS
+from crash_points import Point
+
+POINTS = crash_points.points()
+NAMES = {point.name for point in POINTS}
+
+
+@pytest.mark.parametrize("point", [one for one in POINTS if not one.unreached], ids=lambda point: point.name)
+def test_the_report_ends_right_when_its_holder_is_killed_at(point: Point, crash: Callable[[Case], Outcome]) -> None:
+    case = point.case((point.holder,), layout="joint")
+    outcome = crash(case)
+    assert outcome.unfired == [], f"never passed in this run; if none can, say why in crash_points.UNREACHED: {outcome}"
+    assert outcome.problems == [], outcome
+    assert outcome.kills == case.planned_kills, outcome
+    assert set(outcome.seen) <= NAMES, "points that crash_points does not find in the code"
+
+
+@pytest.mark.parametrize("layout", ["separate", "joint", "embedded"])
+def test_an_undisturbed_report_asks_for_nothing_twice(layout: str, crash: Callable[[Case], Outcome]) -> None:
+    errands = [] if layout == "embedded" else list(ERRANDS)
+    outcome = crash(Case("undisturbed", layout=layout, setup={"errands": errands}))
+    assert outcome.problems == [], outcome
+    assert outcome.calls_twice == outcome.uncertain == 0
+    assert not outcome.of("taken_over") + outcome.of("attempt_lost") + outcome.of("attempt_failed")
+    assert set(outcome.seen) <= NAMES
+
+
+def test_the_failpoints_are_those_that_the_sweep_knows() -> None:
+    assert crash_points.patterns() == crash_points.PATTERNS
+    subjects = {part for name in NAMES for part in name.split(".")}
+    assert crash_points.WAYS.keys() | crash_points.UNREACHED.keys() <= subjects

@@ -1,0 +1,141 @@
+"""A client's program: it starts a report, says yes to the paid check, rules on what is uncertain, takes the result.
+
+Killed anywhere and started again, it goes on: the execution is found by its start key or its id, and what was said
+before is said once more at most. All it asks goes into the client's log.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crash_agent import CSV, PROMPT
+from perdure import Agent, AgentHandle, AgentRuntime, Conflict
+from perdure.client.discover import running_server
+from perdure.client.stream_events import ApprovalRequested, ExecutionPaused, ToolScheduled, ToolUncertain
+from perdure.testing.client_log import ClientLog
+from perdure.testing.world_client import World
+
+if TYPE_CHECKING:
+    from crash_roles import Setup
+
+LEAK_BYTES = 512 * 1024 * 1024
+ERRANDS = ("send", "pause", "browse", "discover", "cancel", "stop")
+"""`send` says something to the running agent; `pause` pauses it, and resumes it when it has heard of it; `browse` asks
+everything there is to ask; `discover` looks for the server; `cancel` and `stop` start another execution and end it."""
+
+
+class Client:
+    """One life of the client."""
+
+    def __init__(self, runtime: AgentRuntime, agent: Agent, setup: Setup) -> None:
+        self._runtime, self._agent, self._setup = runtime, agent, setup
+        self._log = ClientLog(setup.client_log)
+        self._world = World(setup.world_url())
+
+    def see_through(self, *, serve: bool = False) -> None:
+        """Return once the report's result is written down."""
+        handle = self._attach("report", PROMPT, serve=serve)
+        for errand in self._setup.errands:
+            getattr(self, f"_{errand}")(handle)
+        for event in handle.stream():
+            match event:
+                case ApprovalRequested():
+                    self._approve(handle, event.approval_id)
+                case ToolUncertain() if self._setup.rules:
+                    self._rule(handle)
+                case ExecutionPaused():
+                    self._resume(handle)
+                case ToolScheduled() if self._setup.leaks:
+                    _leak()
+                case _:
+                    pass
+        result = handle.result()
+        found = {"execution": handle.execution_id, "status": str(result.status), "output": result.output}
+        draft = self._setup.result.with_suffix(".part")
+        draft.write_text(json.dumps(found), encoding="utf-8")
+        draft.replace(self._setup.result)
+
+    def _attach(self, key: str, prompt: str, *, serve: bool = False) -> AgentHandle:
+        """Return the execution that an earlier life wrote down; else start it, or find it, by its key."""
+        note = self._setup.folder / f"{key}.id"
+        if note.exists():
+            if serve:
+                self._runtime.serve(self._agent, blocking=False)
+            return AgentHandle(note.read_text(encoding="utf-8"), self._runtime)
+        with self._log.asking("start", key=key) as asked:
+            handle = self._runtime.start(self._agent, prompt, idempotency_key=key)
+            asked.execution = handle.execution_id
+        draft = note.with_suffix(".part")
+        draft.write_text(handle.execution_id, encoding="utf-8")
+        draft.replace(note)
+        return handle
+
+    def _approve(self, handle: AgentHandle, approval: str) -> None:
+        if approval not in [one.id for one in handle.get_status().approvals]:
+            return  # an earlier life decided it
+        self._ask("decide", handle, lambda: handle.approve(approval, by="ops"), approval=approval, decision="approve")
+
+    def _rule(self, handle: AgentHandle) -> None:
+        """Look at the world: what it saw has happened, and anything else may be run."""
+        api = self._runtime.api
+        for effect in self._runtime.wait(api.effects(execution=handle.execution_id, state="uncertain")):
+            seen = [
+                entry
+                for entry in self._world.entries()
+                if (entry.execution, entry.step) == (effect.execution, effect.address)
+            ]
+            ruling = "happened" if seen else "run"
+            value: Any = {"seen": seen[-1].n} if seen else None
+            rule = api.rule(effect.execution, effect.address, ruling, by="ops", reason="the world's log", value=value)
+            self._ask("rule", handle, lambda rule=rule: self._runtime.wait(rule), address=effect.address, ruling=ruling)
+
+    def _resume(self, handle: AgentHandle) -> None:
+        self._ask("resume", handle, lambda: handle.resume(by="ops"))
+
+    def _send(self, handle: AgentHandle) -> None:
+        self._ask("send", handle, lambda: handle.send("Take your time.", dedupe="note"), dedupe="note")
+
+    def _pause(self, handle: AgentHandle) -> None:
+        self._ask("pause", handle, lambda: handle.pause("a moment", by="ops"))
+
+    def _browse(self, handle: AgentHandle) -> None:
+        api, wait = self._runtime.api, self._runtime.wait
+        wait(api.info())
+        wait(api.events(handle.execution_id))
+        wait(api.executions())
+        wait(api.approvals())
+        wait(api.effects())
+        wait(api.workers())
+        handle.tasks()
+        handle.diagnose()
+        handle.get_status()
+
+    def _discover(self, handle: AgentHandle) -> None:
+        self._runtime.wait(running_server(self._setup.state_file))
+
+    def _cancel(self, handle: AgentHandle) -> None:
+        draft = self._attach("draft", f"Report on {CSV}, to be cancelled.")
+        self._ask("cancel", draft, lambda: draft.cancel("not needed", by="ops"))
+
+    def _stop(self, handle: AgentHandle) -> None:
+        short = self._attach("short", f"Report on {CSV}, to be cut short.")
+        self._ask("stop", short, lambda: short.stop(by="ops"))
+
+    def _ask(self, op: str, handle: AgentHandle, verb: Any, **value: Any) -> None:
+        """Ask, and take no for an answer: somebody, or an earlier life, was faster."""
+        try:
+            with self._log.asking(op, execution=handle.execution_id, refusals=(Conflict,), **value):
+                verb()
+        except Conflict:
+            return
+
+
+def _leak() -> None:
+    """Eat memory until the kernel ends this process. Only inside a control group that was made for it."""
+    if "perdure-crash" not in Path("/proc/self/cgroup").read_text(encoding="ascii"):
+        return
+    hoard: list[bytes] = []
+    while sum(map(len, hoard)) < LEAK_BYTES:
+        hoard.append(b"x" * 8 * 1024 * 1024)

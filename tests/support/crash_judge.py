@@ -1,0 +1,187 @@
+"""What a crash run is judged by: the public API, the world's log, the client's log, the report itself."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from crash_case import Outcome
+from crash_roles import Setup, write
+from perdure import AgentRuntime
+from perdure.testing.checker import ClientLog, Expect, History, check
+from perdure.testing.evidence import Entry, Event, read_world_log
+from perdure.wire import codec
+
+TOLD = ("attempt", "worker", "late", "ruling", "why", "tool", "decision", "reason", "fence")
+ENDED = frozenset({"completed", "failed", "cancelled"})
+ASK_SECONDS = 2.0
+
+
+class Ask:
+    """Somebody who looks at the executions from outside, over HTTP."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self.paused = False
+        """The server was stopped on purpose: asking it would only take time."""
+        self._main: list[dict[str, Any]] = []
+        """The main execution's events as they were first seen."""
+        self._states: dict[str, str] = {}
+
+    def was_ready(self) -> bool:
+        """Say whether a server was ever ready."""
+        return (self._setup.folder / "server.ready").exists()
+
+    def look(self) -> None:
+        """Take in what is new. A server that does not answer is no news."""
+        if not self.was_ready():
+            return
+        try:
+            self._states = {one["id"]: one["state"] for one in self._get("/v1/executions")["items"]}
+            if (main := self._main_id()) is not None:
+                self._main += self._events(main, len(self._main))
+        except (OSError, http.client.HTTPException, ValueError):
+            return
+
+    def answers(self) -> bool:
+        """Say whether there is somebody to ask; trivially so if everything ran in one process."""
+        if not (self._setup.folder / "server.url").exists():
+            return True
+        try:
+            self._get("/v1/info")
+        except (OSError, http.client.HTTPException, ValueError):
+            return False
+        return True
+
+    def kinds(self) -> list[str]:
+        """Return the kinds of the main execution's events so far."""
+        return [event["kind"] for event in self._main]
+
+    def all_ended(self) -> bool:
+        """Say whether every execution has ended, as far as anybody knows."""
+        return all(state in ENDED for state in self._states.values())
+
+    def histories(self) -> tuple[list[History], list[History]]:
+        """Return the histories of all executions, and the main one's as it was seen on the way."""
+        exported = self._setup.folder / "export.json"
+        if exported.exists():
+            found = json.loads(exported.read_text(encoding="utf-8"))
+        else:
+            views = self._get("/v1/executions")["items"]
+            found = [(view, self._events(view["id"], 0)) for view in views]
+        earlier = [History.parse({"id": self._main_id(), "state": "?"}, self._main)] if self._main else []
+        return [History.parse(view, events) for view, events in found], earlier
+
+    def _main_id(self) -> str | None:
+        note = self._setup.folder / "report.id"
+        return note.read_text(encoding="utf-8") if note.exists() else None
+
+    def _events(self, execution: str, after: int) -> list[dict[str, Any]]:
+        return self._get(f"/v1/executions/{quote(execution)}/events?after={after}&limit=1000")["items"]
+
+    def _get(self, path: str) -> Any:
+        address = urlsplit(self._setup.address("server"))
+        key = (self._setup.folder / "server.key").read_text(encoding="utf-8")
+        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=ASK_SECONDS)
+        try:
+            connection.request("GET", path, headers={"Authorization": f"Bearer {key}"})
+            response = connection.getresponse()
+            body = response.read()
+        finally:
+            connection.close()
+        if response.status != 200:
+            raise ValueError(f"{path}: {response.status} {body[:200]!r}")
+        return json.loads(body)
+
+
+def export(setup: Setup) -> None:
+    """Write down all histories of a store that no server serves."""
+    with AgentRuntime(store=setup.store, serve_tools=False) as runtime:
+        views = runtime.executions()
+        found = [(view, runtime.wait(runtime.api.events(view.id))) for view in views]
+    write(setup.folder / "export.json", codec.dump(found).decode())
+
+
+def world_entries(setup: Setup) -> list[Entry]:
+    """Return what was done to the world so far."""
+    return read_world_log(setup.world_log) if setup.world_log.exists() else []
+
+
+def judge(outcome: Outcome, setup: Setup, ask: Ask, expect: dict[str, Any]) -> None:
+    """Add what is wrong, and the counts."""
+    outcome.problems += report_problems(setup)
+    try:
+        histories, earlier = ask.histories()
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        outcome.problems.append(f"nobody could be asked for the histories: {error!r}")
+        return
+    given: dict[str, Any] = {
+        name: frozenset(value) if isinstance(value, list) else value for name, value in expect.items()
+    }
+    report = check(
+        world_entries(setup), ClientLog(setup.client_log), histories, Expect(earlier=tuple(earlier), **given)
+    )
+    outcome.problems += map(str, report.violations)
+    counts = report.summary()
+    outcome.calls_made, outcome.calls_twice = counts.model_calls_made, counts.model_calls_maybe_paid_twice
+    outcome.uncertain = counts.uncertain
+    main = (setup.folder / "report.id").read_text(encoding="utf-8") if (setup.folder / "report.id").exists() else ""
+    outcome.facts = [_fact(event) for history in histories if history.id == main for event in history.events]
+
+
+def _fact(event: Event) -> dict[str, Any]:
+    told = {name: event.data[name] for name in TOLD if name in event.data}
+    return {"kind": event.kind, "address": event.address, "seq": event.seq, "at_ms": event.at_ms, **told}
+
+
+def report_problems(setup: Setup) -> list[str]:
+    """Say what is wrong with the report: it has to be there, and the agent's last words have to name it."""
+    if not setup.result.exists():
+        return ["there is no result"]
+    result = json.loads(setup.result.read_text(encoding="utf-8"))
+    if result["status"] != "completed":
+        return [f"the report ended as {result['status']}"]
+    text = str(result["output"]["result"])
+    pdf = Path(text.partition("ready: ")[2].partition("\n")[0] or "/none")
+    if not pdf.is_file():
+        return [f"the output names no file: {text!r}"]
+    content = pdf.read_bytes()
+    whole = content.startswith(b"%PDF-") and content.rstrip().endswith(b"%%EOF")
+    return [] if whole else [f"{pdf} is no whole PDF"]
+
+
+def read_passes(outcome: Outcome, setup: Setup) -> None:
+    """Add which points were passed, and how often."""
+    log = setup.folder / "points"
+    outcome.seen = sorted(set(log.read_text(encoding="utf-8").split())) if log.exists() else []
+    for file in setup.folder.glob("passes-*.json"):
+        for point, count in json.loads(file.read_text(encoding="utf-8")).items():
+            outcome.passes[point] = outcome.passes.get(point, 0) + count
+
+
+def memory_group(limit_bytes: int) -> Path:
+    """Make a control group with a memory limit, version 1 or 2. Raises `OSError` where that is not allowed."""
+    one, two = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
+    first = one.is_dir()
+    group = (one if first else two) / f"perdure-crash-{os.getpid()}-{time.monotonic_ns()}"
+    group.mkdir()
+    try:
+        (group / ("memory.limit_in_bytes" if first else "memory.max")).write_text(str(limit_bytes), encoding="ascii")
+    except OSError:
+        group.rmdir()
+        raise
+    return group
+
+
+def oom_kills(group: Path) -> int:
+    """Return how many processes of a control group the kernel killed."""
+    for name in ("memory.events", "memory.oom_control"):
+        if (group / name).exists():
+            lines = dict(line.split() for line in (group / name).read_text(encoding="ascii").splitlines())
+            return int(lines.get("oom_kill", 0))
+    return 0

@@ -1,0 +1,274 @@
+"""Kill at every failpoint: the client, the worker, the server, all three; print a table. `./dev crash matrix`.
+
+Exit code 1 if a promise was broken, a point was not passed that is not on the list of those that cannot be, or fewer
+processes were killed than planned.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import selectors
+import signal
+import struct
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import IO, cast
+
+from crash_case import ROLES, Case, Outcome
+from crash_driver import run_case
+from crash_points import UNREACHED, Point, Way, points
+
+INDEX = struct.Struct("=i")
+VICTIMS = {"client": ("client",), "worker": ("worker",), "server": ("server",), "all": ROLES}
+TRIES = 3
+"""How often a run is tried in which what was planned did not happen: how often some points are passed, and who lives at
+that moment, depends on time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One run of the matrix."""
+
+    point: Point
+    who: str
+    nth: int
+    layout: str
+
+    def case(self, nth: int) -> Case:
+        return self.point.case(VICTIMS[self.who], nth, self.layout)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What came of it."""
+
+    planned: Planned
+    outcome: Outcome
+    nth: int
+    missing: int
+    """Kills that were planned and did not happen."""
+
+    @property
+    def ok(self) -> bool:
+        return self.outcome.ok and not self.missing
+
+
+def main() -> int:
+    options = _parser().parse_args()
+    began = time.monotonic()
+    chosen = [point for point in points() if options.point in point.name and not point.unreached]
+    if not chosen:
+        sys.stderr.write(f"crash matrix: no failpoint has {options.point!r} in its name\n")
+        return 2
+    plan = list(_plan(chosen, options.who, random.Random(options.seed)))
+    ran = list(_run(plan, options.jobs))
+    seconds = time.monotonic() - began
+    summary = _summary(ran, seconds)
+    sys.stdout.write(json.dumps(_as_json(ran, summary)) + "\n" if options.json else _table(ran, summary))
+    return 0 if all(one.ok for one in ran) and len(ran) == len(plan) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="./dev crash matrix", description=__doc__, allow_abbrev=False)
+    parser.add_argument("--point", default="", help="only points with this in their name")
+    parser.add_argument("--who", choices=VICTIMS, help="kill only this one; `all` is all three at once")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
+    parser.add_argument("--seed", type=int, default=1, help="of the choice of the third pass to kill at")
+    parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
+    return parser
+
+
+# What is to be run.
+
+
+def _plan(chosen: list[Point], who: str | None, dice: random.Random) -> Iterator[Planned]:
+    """Yield each point with each victim at its first pass; with its holder alone at later ones and other layouts."""
+    counts = _Counts()
+    for point in chosen:
+        own = point.holder
+        for name in VICTIMS:
+            if who in (None, name) and point.kills(VICTIMS[name]):
+                yield Planned(point, name, 1, "separate")
+        if who not in (None, own):
+            continue
+        for nth in _later(counts.of(point, "separate"), dice):
+            yield Planned(point, own, nth, "separate")
+        if not point.way.layout:
+            yield Planned(point, own, 1, "joint")
+        embedded = counts.of(point, "embedded")
+        for nth in [1] * (embedded > 0) + _later(embedded, dice):
+            yield Planned(point, own, nth, "embedded")
+
+
+def _later(count: int, dice: random.Random) -> list[int]:
+    """Return the second pass and one of the rest, as far as there are that many."""
+    return [2] * (count >= 2) + ([dice.randint(3, count)] if count >= 3 else [])
+
+
+class _Counts:
+    """How often each point is passed when nobody is killed."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, dict[str, int]] = {}
+
+    def of(self, point: Point, layout: str) -> int:
+        way = point.way
+        if way.strikes or way.nudges or way.faults or (layout == "embedded" and way != Way()):
+            return 0  # what leads there leads there once
+        case = replace(point.case((), 1, layout), name="undisturbed", strikes=())
+        key = json.dumps(case.to_json())
+        if key not in self._known:
+            outcome = run_case(case)
+            if not outcome.ok:
+                raise SystemExit(f"crash matrix: an undisturbed run went wrong: {outcome.problems} in {outcome.folder}")
+            self._known[key] = outcome.passes
+        return self._known[key].get(point.name, 0)
+
+
+# Running it.
+
+
+def _run(plan: list[Planned], jobs: int) -> Iterator[Ran]:
+    """Run the plan in `jobs` processes that take the next number from one pipe."""
+    numbers, feed = os.pipe()
+    os.write(feed, b"".join(INDEX.pack(number) for number in range(len(plan))))
+    os.close(feed)
+    with selectors.DefaultSelector() as waiting:
+        for _ in range(jobs):
+            results, out = os.pipe()
+            if os.fork() == 0:
+                _work(plan, numbers, out)
+            os.close(out)
+            waiting.register(os.fdopen(results, encoding="utf-8"), selectors.EVENT_READ)
+        for done, line in enumerate(_lines(waiting), 1):
+            ran = _read(plan, line)
+            _progress(ran, done, len(plan))
+            yield ran
+
+
+def _lines(waiting: selectors.BaseSelector) -> Iterator[str]:
+    """Yield what comes from all of the pipes, until all are closed."""
+    while waiting.get_map():
+        for key, _ in waiting.select():
+            line = cast("IO[str]", key.fileobj).readline()
+            if line:
+                yield line
+            else:
+                waiting.unregister(key.fileobj)
+
+
+def _work(plan: list[Planned], numbers: int, out: int) -> None:
+    with os.fdopen(out, "w", encoding="utf-8") as results:
+        while record := os.read(numbers, INDEX.size):
+            (number,) = INDEX.unpack(record)
+            ran = _run_one(plan[number])
+            results.write(json.dumps([number, ran.nth, ran.missing, ran.outcome.to_json()]) + "\n")
+            results.flush()
+    os._exit(0)
+
+
+def _run_one(planned: Planned) -> Ran:
+    nth, tries = planned.nth, TRIES
+    while True:
+        case = planned.case(nth)
+        outcome = run_case(case)
+        ran = Ran(planned, outcome, nth, max(0, case.planned_kills - outcome.kills))
+        tries -= 1
+        if ran.ok or outcome.problems or not tries:
+            return ran
+        if outcome.unfired:
+            nth = max(nth - 1, 1)
+        elif planned.nth == 1:
+            nth += 1  # passed before all of the victims lived
+
+
+def _read(plan: list[Planned], line: str) -> Ran:
+    number, nth, missing, outcome = json.loads(line)
+    return Ran(plan[number], Outcome.from_json(outcome), nth, missing)
+
+
+def _progress(ran: Ran, done: int, of: int) -> None:
+    if not ran.ok:
+        outcome = ran.outcome
+        why = "; ".join([*outcome.problems, *(f"never passed {point}" for point in outcome.unfired)])
+        sys.stderr.write(f"\n{outcome.name}: {why or f'{ran.missing} kills missing'} (see {outcome.folder})\n")
+    if sys.stderr.isatty() or done % 50 == 0:
+        sys.stderr.write(f"\r{done} of {of} runs" + "\n" * (not sys.stderr.isatty()))
+        sys.stderr.flush()
+
+
+# What came of it.
+
+
+def _summary(ran: list[Ran], seconds: float) -> dict[str, object]:
+    return {
+        "points": len({one.planned.point.name for one in ran}),
+        "unreached": UNREACHED,
+        "runs": len(ran),
+        "kills": sum(one.outcome.kills for one in ran),
+        "missing_kills": sum(one.missing for one in ran),
+        "violations": sum(len(one.outcome.problems) for one in ran),
+        "never_passed": sorted({point for one in ran for point in one.outcome.unfired}),
+        "model_calls": sum(one.outcome.calls_made for one in ran),
+        "model_calls_maybe_paid_twice": sum(one.outcome.calls_twice for one in ran),
+        "uncertain": sum(one.outcome.uncertain for one in ran),
+        "seconds": round(seconds),
+    }
+
+
+def _table(ran: list[Ran], summary: dict[str, object]) -> str:
+    rows: dict[tuple[str, str], list[Ran]] = defaultdict(list)
+    for one in ran:
+        rows[one.planned.point.name, one.planned.who].append(one)
+    form = "{:<28}{:<8}{:<26}{:>5}  {:<9}{:>6}{:>6}{:>10}{:>8}"
+    lines = [form.format("point", "who", "passes", "kills", "result", "calls", "twice", "uncertain", "seconds")]
+    for (point, who), group in sorted(rows.items()):
+        lines.append(
+            form.format(
+                point,
+                who,
+                _passes(group),
+                sum(one.outcome.kills for one in group),
+                "ok" if all(one.ok for one in group) else "VIOLATED",
+                sum(one.outcome.calls_made for one in group),
+                sum(one.outcome.calls_twice for one in group),
+                sum(one.outcome.uncertain for one in group),
+                f"{sum(one.outcome.seconds for one in group):.1f}",
+            )
+        )
+    lines += [f"{name} is passed by no run: {why}" for name, why in UNREACHED.items()]
+    lines.append(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in summary.items() if value != {}))
+    return "\n".join(lines) + "\n"
+
+
+def _passes(group: list[Ran]) -> str:
+    """Return the passes at which was killed, `j` where client and worker were one process, `e` where all was."""
+    marks = {"separate": "", "joint": "j", "embedded": "e"}
+    return " ".join(f"{one.nth}{marks[one.planned.layout]}" for one in group)
+
+
+def _as_json(ran: list[Ran], summary: dict[str, object]) -> dict[str, object]:
+    runs = [
+        {
+            "point": one.planned.point.name,
+            "who": one.planned.who,
+            "pass": one.nth,
+            "layout": one.planned.layout,
+            "ok": one.ok,
+            "missing_kills": one.missing,
+            **one.outcome.to_json(),
+        }
+        for one in ran
+    ]
+    return {"summary": summary, "runs": runs}
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    sys.exit(main())

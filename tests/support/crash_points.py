@@ -1,0 +1,194 @@
+"""Every failpoint there is, read from the code; what it takes to come by each; and those that no run comes by, and why.
+
+Names are never listed by hand: a point that is new in the code is swept by the next run, or fails it.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import perdure
+import perdure.engine
+from crash_case import Case, Nudge, Strike
+from perdure.store.operation import Operation
+
+SOURCE = Path(perdure.__file__).parent
+WORKER_REQUESTS = frozenset({"lease", "begin", "report", "beat", "hand_back", "alive"})
+MOMENTS = ("before_commit", "after_commit")
+ENDS = ("send", "received")
+PATTERNS = frozenset({"http.{}.send", "http.{}.received", "{}.{}"})
+"""The points whose names are made at run time: requests' and operations'."""
+
+UNREACHED: dict[str, str] = {}
+"""Operation or request -> why no run commits or sends it by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What a run needs so that it comes by a point."""
+
+    errands: tuple[str, ...] = ()
+    strikes: tuple[Strike, ...] = ()
+    """Deaths that come first."""
+    nudges: tuple[Nudge, ...] = ()
+    faults: dict[str, str] = field(default_factory=dict[str, str])
+    setup: dict[str, Any] = field(default_factory=dict[str, Any])
+    expect: dict[str, Any] = field(default_factory=dict[str, Any])
+    layout: str = ""
+    """Where only one layout leads there."""
+
+
+_LINGER = Way(setup={"linger_seconds": 0.6})
+"""A body that takes longer than a third of its lease: heartbeats."""
+_LOST_TASK = Way(strikes=(Strike("tool.before_body", "worker", 1, ("worker",)),))
+"""A worker that dies with a task in its hands."""
+_UNCERTAIN = Way(strikes=(Strike("tool.after_body", "worker", 3, ("worker",)),))
+"""A worker that dies after it did, once at most, what it was to do."""
+_RETURNED = Way(setup={"linger_seconds": 5.0}, nudges=(Nudge("world:announce", "term", "worker"),), layout="separate")
+"""A worker that is told to leave while a body runs."""
+_LEAVING = Way(nudges=(Nudge("world:model_request@2", "term", "server"),), setup={"model_faults": "model=slow:2@2"})
+"""A server that is told to leave in the middle of a model call."""
+_SECOND_LIFE = Way(strikes=(Strike("record.after_commit", "server", 1, ("server",)),))
+"""A server that opens its store while clients and workers wait for it."""
+
+WAYS: dict[str, Way] = {
+    "beat": _LINGER,
+    "renew": Way(setup={"model_faults": "model=slow:0.6@1"}),
+    "close": _LEAVING,
+    "drop": _LEAVING,
+    "hand_back": _RETURNED,
+    "expire_tasks": _LOST_TASK,
+    "shrink": _LOST_TASK,
+    # A renewal that takes longer than what it renews: the sweep finds the lease expired right after it.
+    "expire_owned": Way(faults={"server": "renew.before_commit=delay:1.5@1"}, setup={"model_faults": "model=slow:2@1"}),
+    "halt": Way(setup={"refuse": "402"}),
+    # The provider asks for more time than anybody sleeps; the server's clock then jumps over it.
+    "fire_timers": Way(
+        setup={"refuse": "429:60"},
+        nudges=(Nudge("event:timer_set", "skip", after=61),),
+        expect={"clock_slack_ms": 65_000},
+    ),
+    "rule": _UNCERTAIN,
+    "effects": _UNCERTAIN,
+    "signal": Way(errands=("send", "pause")),
+    "send": Way(errands=("send",)),
+    "pause": Way(errands=("pause",)),
+    "resume": Way(errands=("pause",)),
+    "cancel": Way(errands=("cancel",)),
+    "stop": Way(errands=("stop",)),
+    "health": Way(errands=("discover",)),
+    **{name: Way(errands=("browse",)) for name in "info events executions approvals workers tasks doctor".split()},
+}
+"""What leads to the points of an operation or a request, where the plain run does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A failpoint and who passes it."""
+
+    name: str
+    holder: str
+
+    @property
+    def way(self) -> Way:
+        return WAYS.get(self._subject, Way())
+
+    @property
+    def unreached(self) -> str:
+        """Why no run comes by it; empty if one does."""
+        return UNREACHED.get(self._subject, "")
+
+    @property
+    def _subject(self) -> str:
+        parts = self.name.split(".")
+        return parts[-2] if parts[0] in ("http", "worker") else parts[0]
+
+    def kills(self, victims: tuple[str, ...]) -> bool:
+        """Say whether these roles live when the point is passed."""
+        return self._subject != "add_key" or victims == ("server",)
+
+    def case(self, victims: tuple[str, ...], nth: int = 1, layout: str = "separate") -> Case:
+        """Return the run in which these roles are killed when the point is passed for the n-th time."""
+        opening = self._subject in ("migrate", "take_over") and victims != (self.holder,)
+        way = _SECOND_LIFE if opening else self.way
+        return Case(
+            name=f"{self.name}@{nth} kills {'+'.join(victims)} ({way.layout or layout})",
+            strikes=(*way.strikes, Strike(self.name, self.holder, nth, victims, life=2 if opening else 1)),
+            nudges=way.nudges,
+            layout=way.layout or layout,
+            faults=way.faults,
+            setup={**way.setup, "errands": list(way.errands)},
+            expect=way.expect,
+        )
+
+
+def points() -> list[Point]:
+    """Return all of them, in order."""
+    found = {f"{name}.{moment}": "server" for name in operations() for moment in MOMENTS}
+    for name in requests():
+        holder = "worker" if name in WORKER_REQUESTS else "client"
+        found |= {f"http.{name}.{end}": holder for end in ENDS}
+    found |= {name: _holder(name) for name in literals()}
+    return [Point(name, holder) for name, holder in sorted(found.items())]
+
+
+def operations() -> list[str]:
+    """Return the names of all operations of the engine."""
+    names: set[str] = set()
+    for module in pkgutil.iter_modules(perdure.engine.__path__):
+        found = vars(importlib.import_module(f"perdure.engine.{module.name}")).values()
+        names.update(one.name for one in found if isinstance(one, Operation))
+    return sorted(names)
+
+
+def requests() -> list[str]:
+    """Return the names of all requests that a client or a worker sends: the first text given where one is made."""
+    makers = {"Ask", "_get", "_post", "_tell", "_answers"}
+    names: set[str] = set()
+    for path in (SOURCE / "client").glob("*.py"):
+        for call in _calls(path):
+            name = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
+            texts = [one.value for one in call.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+            texts = [text for text in texts if text not in ("GET", "POST")]
+            if name in makers and texts:
+                names.add(texts[0])
+    return sorted(names)
+
+
+def literals() -> list[str]:
+    """Return the points that stand in the code as they are."""
+    return sorted(name for name in _hits() if "{" not in name)
+
+
+def patterns() -> set[str]:
+    """Return the points whose names are made at run time, with `{}` for what is put in."""
+    return {name for name in _hits() if "{" in name}
+
+
+def _hits() -> set[str]:
+    names: set[str] = set()
+    for path in SOURCE.rglob("*.py"):
+        for call in _calls(path):
+            if isinstance(call.func, ast.Attribute) and call.func.attr == "hit" and call.args:
+                names.add(_text(call.args[0]))
+    return names
+
+
+def _text(node: ast.expr) -> str:
+    if isinstance(node, ast.JoinedStr):
+        return "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
+    return str(node.value) if isinstance(node, ast.Constant) else "{}"
+
+
+def _calls(path: Path) -> list[ast.Call]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+
+
+def _holder(name: str) -> str:
+    return "worker" if name.startswith(("tool.", "worker.")) else "server"

@@ -1,0 +1,226 @@
+"""What the processes of a crash run do: world, server, client, worker, and all of it in one.
+
+Each program takes a `Setup` and runs in a child of its own; it returns when its work is done, or raises and is started
+again by whoever drives the run. Nothing in this module is opened, started or connected before that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+
+from crash_agent import Surroundings, agent
+from crash_client import Client
+from perdure import AgentRuntime
+from perdure.client.tasks import HttpTaskSource
+from perdure.models.catalog import Catalog
+from perdure.models.port import ModelError, ModelReply, ModelRequest
+from perdure.models.recorded import reply_from_json, request_to_json
+from perdure.runtime import open_node
+from perdure.server.executor import ExecutorOptions
+from perdure.server.node import Parts
+from perdure.server.options import ServeOptions
+from perdure.server.serve import Ready, run, serve
+from perdure.service_loop import ServiceLoop
+from perdure.system import SystemClock, SystemRandom
+from perdure.testing import world
+from perdure.testing.world_client import World, WorldRefused
+from perdure.worker.loop import Worker, WorkerOptions
+from perdure.worker.main import lanes_of, run_worker
+
+for _later in ("anyio._backends._asyncio", "encodings.idna", "httpcore2", "httpx2", "jsonschema", "uvloop"):
+    with suppress(ImportError):  # what is loaded at first use would be loaded anew in each child
+        import_module(_later)
+
+DRAIN_SECONDS = 0.2
+"""How long a worker that was told to stop lets its bodies go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """One run's surroundings, the same for all of its processes and for each of their lives."""
+
+    folder: Path
+    lease_ms: int = 1000
+    errands: tuple[str, ...] = ()
+    """What the client does beside its main job: see `crash_client`."""
+    linger_seconds: float = 0.0
+    model_faults: str = ""
+    """The world's plan of faults."""
+    refuse: str = ""
+    """What the model answers to its first request, `STATUS[:RETRY_AFTER]`. With a time to wait it is asked through a
+    script of the server's, for an agent with an address of its own gets one request and no second."""
+    processes: bool = False
+    rules: bool = True
+    """Whether the client rules on uncertain effects."""
+    leaks: bool = False
+    """Whether the client eats memory once a tool is scheduled, if it lives in a control group of ours."""
+
+    @property
+    def store(self) -> Path:
+        return self.folder / "store.db"
+
+    @property
+    def world_log(self) -> Path:
+        return self.folder / "world.log"
+
+    @property
+    def client_log(self) -> Path:
+        return self.folder / "client.jsonl"
+
+    @property
+    def state_file(self) -> Path:
+        return self.folder / "server.json"
+
+    @property
+    def result(self) -> Path:
+        return self.folder / "result.json"
+
+    @property
+    def skipped_ms(self) -> Path:
+        return self.folder / "skipped_ms"
+
+    def address(self, name: str) -> str:
+        """Return the address that a process has written down."""
+        return (self.folder / f"{name}.url").read_text(encoding="utf-8")
+
+    def surroundings(self) -> Surroundings:
+        """Return what the tools need."""
+        out = self.folder / "exports"
+        return Surroundings(World(self.world_url()), out, self.linger_seconds, self.processes, ":" in self.refuse)
+
+    def world_url(self) -> str:
+        return f"http://127.0.0.1:{(self.folder / 'world.port').read_text(encoding='utf-8')}"
+
+
+Program = Callable[[Setup], None]
+
+
+def run_world(setup: Setup) -> None:
+    """Count what is done, until killed."""
+    if setup.refuse:
+        os.environ["CRASH_REFUSE"] = setup.refuse.partition(":")[0]
+    paths = ["--log", str(setup.world_log), "--port-file", str(setup.folder / "world.port")]
+    world.main([*paths, "--script", "crash_script:reply", "--faults", setup.model_faults])
+
+
+class SkippingClock(SystemClock):
+    """The system's clock, ahead by what a file says: a long wait need not be waited for."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def wall_ms(self) -> int:
+        try:
+            return super().wall_ms() + int(self._file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return super().wall_ms()
+
+
+def run_server(setup: Setup) -> None:
+    """Serve over the run's store until a signal, on the port of the first time."""
+    address = setup.folder / "server.url"
+    port = int(address.read_text(encoding="utf-8").rpartition(":")[2]) if address.exists() else 0
+    clock = SkippingClock(setup.skipped_ms)
+    models = Catalog(scripted={"incident": partial(_ask_world, setup)})
+    parts = Parts(models, clock, SystemRandom(), ExecutorOptions(lease_ms=setup.lease_ms))
+    node = open_node(setup.store, parts.models, parts)
+
+    def ready(found: Ready) -> None:
+        write(setup.folder / "server.key", found.key)
+        write(address, found.url)
+        write(setup.folder / "server.ready", str(os.getpid()))
+
+    options = ServeOptions(port=port, state_file=setup.state_file, drain_seconds=1.0)
+    node.start()
+    try:
+        run(serve(node, options, on_ready=ready, clock=clock))
+    finally:
+        node.stop()
+
+
+async def _ask_world(setup: Setup, request: ModelRequest) -> ModelReply:
+    try:
+        found = await asyncio.to_thread(World(setup.world_url()).model, request_to_json(request))
+    except WorldRefused as refused:
+        after = float(setup.refuse.partition(":")[2] or 0)
+        raise ModelError("transient", str(refused), retry_after=after) from refused
+    return reply_from_json(found)
+
+
+def run_worker_alone(setup: Setup) -> None:
+    """Run tools until a signal; say which worker it is."""
+    options = WorkerOptions(lease_ms=setup.lease_ms, drain_seconds=DRAIN_SECONDS)
+    run(_work(HttpTaskSource(*_server(setup)), setup, options))
+
+
+async def _work(source: HttpTaskSource, setup: Setup, options: WorkerOptions) -> None:
+    await run_worker(source, [agent(setup.surroundings())], options)
+    await source.aclose()
+
+
+def run_client(setup: Setup) -> None:
+    """See the report through. The tools run elsewhere."""
+    url, key = _server(setup)
+    with AgentRuntime(url, api_key=key, serve_tools=False) as runtime:
+        Client(runtime, agent(setup.surroundings()), setup).see_through()
+
+
+def run_client_and_worker(setup: Setup) -> None:
+    """See the report through and run its tools too."""
+    with working(setup):
+        run_client(setup)
+
+
+@contextmanager
+def working(setup: Setup) -> Generator[None]:
+    """Have a worker with short leases in this process."""
+    source, surroundings = HttpTaskSource(*_server(setup)), setup.surroundings()
+    options = WorkerOptions(lease_ms=setup.lease_ms, drain_seconds=DRAIN_SECONDS, dependencies=surroundings)
+    worker = Worker(source, lanes_of([agent(surroundings)]), options)
+    loop = ServiceLoop("crash-worker")
+    loop.start()
+    done = loop.submit(worker.run())
+    signal.signal(signal.SIGTERM, lambda *_: worker.stop())
+    try:
+        yield
+    finally:
+        worker.stop()
+        done.result()
+        loop.wait(source.aclose())
+        loop.stop()
+
+
+def run_embedded(setup: Setup) -> None:
+    """Server, worker and client in one, with the leases that users have."""
+    surroundings = setup.surroundings()
+    with AgentRuntime(store=setup.store) as runtime:
+        Client(runtime, agent(surroundings), setup).see_through(serve=True)
+
+
+PROGRAMS: dict[str, Program] = {
+    "world": run_world,
+    "server": run_server,
+    "worker": run_worker_alone,
+    "client": run_client,
+    "client+worker": run_client_and_worker,
+    "embedded": run_embedded,
+}
+
+
+def write(path: Path, text: str) -> None:
+    """Have the text there, whole or not at all."""
+    draft = path.with_name(path.name + ".part")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)
+
+
+def _server(setup: Setup) -> tuple[str, str]:
+    return setup.address("server"), (setup.folder / "server.key").read_text(encoding="utf-8")
