@@ -98,7 +98,7 @@ def _calls(story: Story) -> ModelCalls:
         models = [one for one in timeline_of(story.events).entries if isinstance(one, ModelStep)]
         paid_twice = sum(one.repeated for one in models)
         return ModelCalls(
-            made=sum(one.requests for one in models) + paid_twice,
+            made=sum(one.requests for one in models),  # with those that a dead server may have made
             recorded=len(recorded),
             reused=sum(event.at_ms < restart_ms for event in recorded),
             paid_twice=paid_twice,
@@ -202,18 +202,18 @@ def _interrupted(story: Story) -> Claim:
 
 def _paid(story: Story, calls: ModelCalls) -> Iterator[Claim]:
     expected = 1 if story.plan.kill is Kill.MID_CALL else 0
-    yield Claim(
-        "one model call was paid twice: its first reply was lost" if expected else "no model call was paid twice",
-        calls.paid_twice == expected and calls.made == calls.recorded + expected,
-        f"{calls.made} made, {calls.recorded} recorded",
-    )
+    found = f"{calls.made} made, {calls.recorded} recorded"
+    if story.asked is None:  # how many a provider refused, and whether it was asked in time, only it knows
+        says = "at most one model call was paid twice" if expected else "no model call was paid twice"
+        yield Claim(says, calls.paid_twice <= expected, found)
+    else:
+        says = "one model call was paid twice: its first reply was lost" if expected else "no model call was paid twice"
+        yield Claim(says, calls.paid_twice == expected == calls.made - calls.recorded, found)
+        silent = Expect(silent_tools=frozenset(event.data["tool"] for event in story.events if "tool" in event.data))
+        verdict = check(story.asked, [], [_history(story)], silent)
+        broken = "; ".join(map(str, verdict.violations))
+        yield Claim("every promise held", verdict.ok, broken or "perdure.testing.checker found nothing against it")
     yield Claim("recorded replies were used again, and not asked for again", calls.reused > 0, f"{calls.reused} reused")
-    if story.asked is None:
-        return
-    silent = Expect(silent_tools=frozenset(event.data["tool"] for event in story.events if "tool" in event.data))
-    verdict = check(story.asked, [], [_history(story)], silent)
-    found = "; ".join(map(str, verdict.violations)) or "perdure.testing.checker found nothing against it"
-    yield Claim("every promise held", verdict.ok, found)
 
 
 def _history(story: Story) -> History:

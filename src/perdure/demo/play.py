@@ -160,16 +160,14 @@ class _Play:
 
     def _to_the_end(self, watch: Watch, handle: AgentHandle) -> None:
         """Have a person decide whatever they are asked, until the execution has ended."""
-        to_die = self._plan.kill is Kill.WHILE_WAITING
+        if self._plan.kill is Kill.WHILE_WAITING:
+            watch.until("a decision to be asked for", lambda facts: facts.parked and _asks(facts))
+            self._kill_the_server(watch, "a person was asked")
         while True:
-            facts = watch.until("a decision to be asked for", lambda facts: facts.ended or bool(facts.view.approvals))
+            facts = watch.until("a decision to be asked for", lambda facts: facts.ended or _asks(facts))
             if facts.ended:
                 return
-            if to_die:
-                self._kill_the_server(watch, "a person was asked")
-                to_die = False
-            else:
-                self._decide(handle, facts.view.approvals[0])
+            self._decide(handle, facts.view.approvals[0])
 
     def _decide(self, handle: AgentHandle, approval: ApprovalView) -> None:
         match self._stage.decide(approval):
@@ -249,6 +247,10 @@ class _Play:
 def _running(facts: Facts, nth: int = 0) -> TaskView | None:
     """Return the n-th tool call, or a later one, if a worker runs it."""
     return next((task for task in facts.tasks[nth:] if task.state == states.Task.LEASED), None)
+
+
+def _asks(facts: Facts) -> bool:
+    return bool(facts.view.approvals)
 
 
 def _on_its_queue(facts: Facts) -> bool:

@@ -44,12 +44,22 @@ def _artifact(event: Event) -> dict[str, Any] | None:
 
 
 def _look(artifact: dict[str, Any]) -> Report:
-    from pypdf import PdfReader  # noqa: PLC0415 - a third of a second that only the end of the demo pays
-
     path = Path(artifact["path"])
     content = path.read_bytes()
     digest = hashlib.sha256(content).hexdigest()
-    pages = PdfReader(path).pages
-    lines = [line.strip() for page in pages for line in page.extract_text().splitlines() if line.strip()]
+    pages, lines = _read(path)
     as_told = (len(content), digest) == (artifact.get("bytes"), artifact.get("sha256"))
-    return Report(str(path), len(content), digest, len(pages), tuple(lines[:LINES]), as_told and len(lines) > LINES)
+    return Report(str(path), len(content), digest, pages, tuple(lines[:LINES]), as_told and len(lines) > LINES)
+
+
+def _read(path: Path) -> tuple[int, list[str]]:
+    """Return the number of pages and the lines on them: none of a file that is no PDF."""
+    from pypdf import PdfReader  # noqa: PLC0415 - a third of a second that only the end of the demo pays
+    from pypdf.errors import PyPdfError  # noqa: PLC0415 - as above
+
+    try:
+        pages = PdfReader(path).pages
+        lines = [line.strip() for page in pages for line in page.extract_text().splitlines() if line.strip()]
+    except PyPdfError:
+        return 0, []
+    return len(pages), lines
