@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perdure.cli.connect import AsJson, By, Server, Yes, ask
+from perdure.cli.connect import AsJson, By, Reason, Server, Yes, ask
 from perdure.errors import Conflict
 
 if TYPE_CHECKING:
@@ -36,12 +36,13 @@ Which = Annotated[
         metavar="APPROVAL", help="Its id; or an execution's, if only one is open there.", show_default=False
     ),
 ]
-Why = Annotated[str, typer.Option("--reason", help="Why; kept in the log, and told to the agent.", show_default=False)]
 
 
 @app.command("list")
 def list_command(
-    execution: Annotated[str | None, typer.Option(help="Only those of this execution.", show_default=False)] = None,
+    execution: Annotated[
+        str | None, typer.Option(metavar="ID", help="Only those of this execution.", show_default=False)
+    ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Those that were decided, too.")] = False,
     server: Server = None,
     as_json: AsJson = False,
@@ -61,7 +62,7 @@ def list_command(
 
 @app.command()
 def approve(
-    approval: Which, reason: Why = "", by: By = "", yes: Yes = False, server: Server = None, as_json: AsJson = False
+    approval: Which, reason: Reason = "", by: By = "", yes: Yes = False, server: Server = None, as_json: AsJson = False
 ) -> None:
     """Let one call be made, with exactly the arguments shown.
 
@@ -72,7 +73,7 @@ def approve(
 
 @app.command()
 def reject(
-    approval: Which, reason: Why = "", by: By = "", yes: Yes = False, server: Server = None, as_json: AsJson = False
+    approval: Which, reason: Reason = "", by: By = "", yes: Yes = False, server: Server = None, as_json: AsJson = False
 ) -> None:
     """Refuse one call. The agent is told, with the reason, and goes on."""
     _decide(Answer(approval, "reject", reason, by, yes, as_json), server)
@@ -80,6 +81,8 @@ def reject(
 
 def _decide(answer: Answer, server: str | None) -> None:
     """Show the call, ask if somebody is there to ask, decide, and say so."""
+    from rich.text import Text
+
     from perdure.cli import failure, phrases
     from perdure.cli.terminal import asks, confirmed, console, print_json, whoami
 
@@ -98,7 +101,7 @@ def _decide(answer: Answer, server: str | None) -> None:
         return
     word, style = ("approved", "green") if decided.decision == "approve" else ("rejected", "red")
     said = f": {phrases.plain(decided.reason)}" if decided.reason else ""
-    console().print(f"[{style}]{word}[/] by", phrases.plain(decided.decided_by or "somebody") + said, markup=True)
+    console().print(Text.assemble((word, style), f" by {phrases.plain(decided.decided_by or 'somebody')}{said}"))
 
 
 async def _shown(api: HttpApi, which: str) -> ApprovalView | None:

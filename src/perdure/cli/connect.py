@@ -28,8 +28,10 @@ Server = Annotated[
 LogLevel = Annotated[
     Literal["debug", "info", "warning", "error"], typer.Option("--log-level", help="How much is logged, on stderr.")
 ]
-By = Annotated[str, typer.Option("--by", help="Who asks for it. By default user@host.", show_default=False)]
-Reason = Annotated[str, typer.Option("--reason", help="Why; kept in the log.", show_default=False)]
+By = Annotated[
+    str, typer.Option("--by", metavar="NAME", help="Who asks for it. By default user@host.", show_default=False)
+]
+Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; kept in the log.", show_default=False)]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Execution = Annotated[str, typer.Argument(metavar="EXECUTION", help="The execution's id.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def doctor(
     execution: Annotated[
-        str | None, typer.Argument(metavar="[EXECUTION]", help="Say why this one does not move.", show_default=False)
+        str | None, typer.Argument(metavar="EXECUTION", help="Say why this one does not move.", show_default=False)
     ] = None,
     server: Server = None,
     as_json: AsJson = False,

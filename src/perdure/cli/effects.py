@@ -21,7 +21,9 @@ app = typer.Typer(
 
 @app.command("list")
 def list_command(
-    execution: Annotated[str | None, typer.Option(help="Only those of this execution.", show_default=False)] = None,
+    execution: Annotated[
+        str | None, typer.Option(metavar="ID", help="Only those of this execution.", show_default=False)
+    ] = None,
     state: Annotated[
         states.Task | None,
         typer.Option(help="Only those in this state.", show_default=False),
@@ -48,6 +50,7 @@ def rule(
     ruling: Annotated[
         Literal["happened", "run", "give-up"],
         typer.Argument(
+            metavar="RULING",
             help="happened: it was done. run: it was not, do it. give-up: it stays unknown and is not done again.",
             show_default=False,
         ),
@@ -55,7 +58,9 @@ def rule(
     value: Annotated[
         str | None, typer.Option("--value", metavar="JSON", help="With happened: its result.", show_default=False)
     ] = None,
-    reason: Annotated[str, typer.Option("--reason", help="How you know; kept in the log.", show_default=False)] = "",
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="TEXT", help="How you know; kept in the log.", show_default=False)
+    ] = "",
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
@@ -72,7 +77,7 @@ def rule(
     if as_json:
         print_json(ruled)
     else:
-        console().print(phrases.call(ruled.tool, ruled.args), state_text(ruled.state), markup=False)
+        console().print(phrases.call(ruled.tool, ruled.args), state_text(ruled.state))
 
 
 def _value(given: str | None, ruling: str) -> Any:

@@ -26,9 +26,13 @@ def list_command(
     state: Annotated[
         states.Execution | None, typer.Option(help="Only those in this state.", show_default=False)
     ] = None,
-    agent: Annotated[str | None, typer.Option(help="Only those of this agent.", show_default=False)] = None,
-    limit: Annotated[int, typer.Option(min=1, max=PAGE, help="How many.")] = 20,
-    cursor: Annotated[str | None, typer.Option(help="Go on where the page before ended.", show_default=False)] = None,
+    agent: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only those of this agent.", show_default=False)
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=PAGE, metavar="N", help="How many.")] = 20,
+    cursor: Annotated[
+        str | None, typer.Option(metavar="ID", help="Go on where the page before ended.", show_default=False)
+    ] = None,
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
@@ -64,7 +68,7 @@ def show(execution: Execution, server: Server = None, as_json: AsJson = False) -
 @app.command()
 def watch(
     execution: Execution,
-    after: Annotated[int, typer.Option(min=0, help="Begin after the event with this number.")] = 0,
+    after: Annotated[int, typer.Option(min=0, metavar="SEQ", help="Begin after the event with this number.")] = 0,
     until_decision: Annotated[
         bool, typer.Option("--until-decision", help="Leave with exit code 4 when it waits for a person's decision.")
     ] = False,

@@ -103,16 +103,20 @@ def _usage(error: Exception) -> tuple[str, str] | None:
     if form is None:
         return None
     context = getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError":  # its message is the whole help
+        return "", str(form())
     usage = f"{context.get_usage()}\nTry '{context.command_path} --help'." if context else ""
     return str(form()), usage
 
 
 def _tell_usage(message: str, usage: str, *, as_json: bool) -> int:
     if as_json:
+        message = message or "a word is missing"
         typer.echo(json.dumps({"error": {"code": "usage", "message": message, "details": {}}}))
-    elif message:
+        return USAGE
+    if message:
         typer.echo(f"{typer.style('error[usage]:', fg='red', bold=True)} {message}", err=True)
-        typer.echo(usage, err=True)
+    typer.echo(usage, err=True)
     return USAGE
 
 

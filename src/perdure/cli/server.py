@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 def server(
-    host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="On which port; 0 takes a free one.")] = 6767,
+    host: Annotated[str, typer.Option(metavar="NAME", help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="On which port; 0 takes a free one.")] = 6767,
     store: Annotated[
         str | None,
         typer.Option(
@@ -40,7 +40,10 @@ def server(
         bool, typer.Option("--insecure-no-auth", help="Ask for no key. Only on loopback.")
     ] = False,
     lease_seconds: Annotated[
-        float, typer.Option(min=0.2, help="How long an execution stays with a server that gives no sign of life.")
+        float,
+        typer.Option(
+            min=0.2, metavar="N", help="How long an execution stays with a server that gives no sign of life."
+        ),
     ] = 30.0,
     log_level: LogLevel = "info",
     as_json: AsJson = False,

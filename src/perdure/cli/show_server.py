@@ -29,8 +29,8 @@ def show_ready(plan: Plan, node: Node, ready: Ready) -> None:
     out.print(Text.assemble(("Perdure ", "bold"), (node.info().version, "dim"), " at ", (ready.url, "bold cyan")))
     out.print(facts)
     out.print(Text("Next, in another terminal:", style="dim"))
-    out.print("  perdure worker MODULE:AGENT   run an agent's tools", highlight=False)
-    out.print("  perdure executions list       see what runs", highlight=False)
+    out.print("  perdure worker MODULE:AGENT   run an agent's tools")
+    out.print("  perdure executions list       see what runs")
 
 
 def _key(plan: Plan, ready: Ready) -> str:

@@ -27,7 +27,7 @@ WORDS_ROOM = 200
 
 def head(view: ExecutionView, now_ms: int) -> RenderableType:
     """Return what there is to know at a glance: state, model, tokens, cost, times, and what it waits for."""
-    title = Text.assemble((view.id, "bold"), "  ", (view.agent, ""), "  ")
+    title = Text.assemble((view.id, "bold"), "  ", phrases.plain(view.agent), "  ")
     title.append_text(state_text(view.state, view.reason))
     usage = view.usage
     facts = [

@@ -40,12 +40,15 @@ STATES: dict[str, tuple[str, str]] = {
 
 
 def console(*, stderr: bool = False, no_color: bool = False) -> Console:
-    """Return a console. Rich honours NO_COLOR, and writes no colours where there is no terminal."""
+    """Return a console. Rich honours NO_COLOR, and writes no colours where there is no terminal.
+
+    It reads no markup in text: names and reasons are other people's.
+    """
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or os.environ.get("COLUMNS") else PIPE_WIDTH
-    return Console(stderr=stderr, highlight=False, width=width, no_color=no_color or None)
+    return Console(stderr=stderr, markup=False, highlight=False, width=width, no_color=no_color or None)
 
 
 def state_text(state: str, reason: str | None = None) -> Text:

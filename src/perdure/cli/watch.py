@@ -18,7 +18,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from perdure.cli import failure
+from perdure.cli import failure, phrases
 from perdure.cli.connect import find
 from perdure.cli.story import Line, head, lines_of, story_table, sums, waits
 from perdure.cli.terminal import console, print_json, state_text
@@ -178,7 +178,7 @@ class _Story:
 
     @contextmanager
     def shown(self) -> Generator[None]:
-        self._out.print(Text.assemble((self._view.id, "bold"), "  ", self._view.agent))
+        self._out.print(Text.assemble((self._view.id, "bold"), "  ", phrases.plain(self._view.agent)))
         if not self._out.is_terminal:
             yield
             return

@@ -17,18 +17,23 @@ if TYPE_CHECKING:
     from perdure.worker.loop import WorkerOptions
 
 Targets = Annotated[
-    list[str], typer.Argument(metavar="MODULE:AGENT...", help="What to serve: `shop.agents:refunds`. Several at once.")
+    list[str], typer.Argument(metavar="MODULE:AGENT", help="What to serve: `shop.agents:refunds`. Several at once.")
 ]
 
 
 def worker(
     targets: Targets,
     server: Server = None,
-    slots: Annotated[int, typer.Option(min=1, help="How many tools run at once.")] = 16,
-    name: Annotated[str, typer.Option(help="What people call it. By default host and process.")] = "",
+    slots: Annotated[int, typer.Option(min=1, metavar="N", help="How many tools run at once.")] = 16,
+    name: Annotated[
+        str, typer.Option(metavar="NAME", help="What people call it. By default host and process.", show_default=False)
+    ] = "",
     log_level: LogLevel = "info",
     parent_pid: Annotated[
-        int | None, typer.Option(help="Stop when the process with this id, its parent, is gone.")
+        int | None,
+        typer.Option(
+            metavar="PID", show_default=False, help="Stop when the process with this id, its parent, is gone."
+        ),
     ] = None,
     as_json: AsJson = False,
     lease_ms: Annotated[int | None, typer.Option(hidden=True)] = None,
@@ -42,10 +47,12 @@ def worker(
     from perdure.core.work import LEASE_MS
     from perdure.server.serve import run
     from perdure.worker.loop import WorkerOptions
+    from perdure.worker.main import lanes_of
     from perdure.worker.target import load_agents
 
-    log.configure(log_level)
     agents = load_agents(targets)
+    lanes_of(agents)  # what cannot be served is told before anybody is asked
+    log.configure(log_level)
     options = WorkerOptions(slots=slots, name=name, lease_ms=lease_ms or LEASE_MS)
     left_running = run(_work(server, agents, options, parent_pid, as_json))
     if left_running:
@@ -60,9 +67,8 @@ async def _work(
 ) -> int:
     from perdure.cli.connect import find
     from perdure.client.tasks import HttpTaskSource
-    from perdure.worker.main import lanes_of, run_worker
+    from perdure.worker.main import run_worker
 
-    lanes_of(agents)  # what cannot be served is told before anybody is asked
     target = await find(server)
     await _try(target)
     source = HttpTaskSource(target.url, target.key)

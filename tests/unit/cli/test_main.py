@@ -1,0 +1,136 @@
+"""How the command line ends: codes, errors for people and for programs, and no traceback for anybody's mistake."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perdure import errors
+from perdure.cli import failure, main
+from perdure.errors import PerdureError
+from perdure.version import VERSION
+
+TOOLS = Path(__file__).parents[3] / "tools"
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (errors.NotFound("x"), 3),
+        (errors.Unreachable("x"), 5),
+        (failure.NeedsApproval("x"), 4),
+        (errors.Conflict("x", code="ambiguous"), 4),
+        (errors.Conflict("x"), 1),
+        (errors.InvalidInput("x"), 2),
+        (errors.Unauthorized("x"), 1),
+        (errors.StoreInUse("x"), 1),
+        (errors.StoreFailed("x"), 1),
+        (errors.InternalError("x"), 1),
+    ],
+)
+def test_each_kind_of_error_has_its_exit_code(error: PerdureError, code: int) -> None:
+    assert failure.exit_code(error) == code
+    assert code in failure.MEANINGS
+
+
+def test_the_version_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert [main.run(["version"]), main.run(["--version"]), main.run(["version", "--json"])] == [0, 0, 0]
+    assert capsys.readouterr().out.splitlines() == [
+        VERSION,
+        VERSION,
+        json.dumps({"version": VERSION}, separators=(",", ":")),
+    ]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["frobnicate"],
+        ["executions", "frobnicate"],
+        ["executions", "show"],
+        ["executions", "list", "--limit", "0"],
+        ["executions", "list", "--state", "sleeping"],
+        ["effects", "rule", "exe_1", "turn 1/tool/x", "maybe"],
+        ["effects", "rule", "exe_1", "turn 1/tool/x", "happened", "--value", "{"],
+        ["server", "--port", "70000"],
+        ["server", "--store", "postgres://x/y"],
+        ["server", "--log-level", "loud"],
+        ["worker"],
+    ],
+)
+def test_a_command_line_that_is_wrong_ends_with_2(args: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(args) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("error[usage]:")
+    assert "--help" in told.err
+    assert main.run([*args[:1], "--json", *args[1:]] if len(args) == 1 else [*args, "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "usage"
+
+
+def test_a_noun_alone_shows_its_verbs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["executions"]) == 2
+    told = capsys.readouterr()
+    assert "watch" in told.out + told.err
+    assert "error" not in told.err
+
+
+def test_a_bug_is_told_in_a_line_and_kept_in_a_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("by nothing")
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(main, "build_app", lambda with_skills: broken)
+    assert main.run(["executions", "list"]) == 1
+    told = capsys.readouterr()
+    kept = tmp_path / "perdure" / "last-error.log"
+    assert "error[internal]: ZeroDivisionError: by nothing" in told.err
+    assert str(kept) in told.err
+    assert "Traceback" not in told.err
+    assert "in broken" in kept.read_text()
+    assert kept.stat().st_mode & 0o077 == 0
+
+    monkeypatch.setenv("PERDURE_DEBUG", "1")
+    assert main.run(["executions", "list", "--json"]) == 1
+    told = capsys.readouterr()
+    assert "in broken" in told.err
+    assert json.loads(told.out)["error"]["code"] == "internal"
+
+
+def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main, "build_app", lambda with_skills: interrupted)
+    assert main.run(["executions", "list"]) == 130
+
+
+def test_help_loads_nothing_heavy() -> None:
+    program = (
+        "import sys; from perdure.cli.main import run; run(['--help']); "
+        "print(*[m for m in ('asyncio', 'rich', 'pydantic', 'httpx2', 'yaml', 'perdure.runtime') if m in sys.modules],"
+        " file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert done.stderr.split() == []
+    assert "executions" in done.stdout
+
+
+def test_completion_knows_every_noun(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "perdure", "--show-completion", "bash"], check=False, capture_output=True, text=True
+    )
+    assert (done.returncode, "complete" in done.stdout) == (0, True)
+
+
+def test_the_reference_page_is_what_the_commands_say() -> None:
+    done = subprocess.run(
+        [sys.executable, str(TOOLS / "cli_reference.py"), "--check"], check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
