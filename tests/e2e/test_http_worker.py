@@ -11,7 +11,7 @@ import pytest
 
 from http_server import Server, serving, start_request
 from perdure.client.http import HttpTaskSource
-from perdure.core.work import ORPHAN_LEASE_MS, Answer, Held, Lane, LeasedTask, LeaseRequest, Report, WorkerInfo
+from perdure.core.work import ORPHAN_LEASE_MS, Answer, Begin, Held, Lane, LeasedTask, LeaseRequest, Report, WorkerInfo
 from perdure.errors import Retryable
 from perdure.server.options import Limits, ServeOptions
 from perdure.wire import codec, routes
@@ -175,3 +175,20 @@ async def test_resending_anything_is_safe(tmp_path: Path) -> None:
         ]
         answers = [reply.json["answers"] for reply in replies]
         assert answers == [["accepted"], ["already_accepted"], ["already_accepted"]]
+
+
+async def test_a_worker_of_another_company_can_do_nothing_with_a_task(tmp_path: Path) -> None:
+    async with serving(tmp_path / "s.db") as server:
+        key = "pdk_" + "o" * 43
+        await server.node.add_key("acme", "eve", key)
+        task = await leased(server, "w1")
+        held = [Held(task.execution, task.address, task.fence)]
+        eve = HttpTaskSource(server.url, key)
+        assert await eve.lease(wish("w2"), wait_seconds=0) == []
+        assert await eve.begin(Begin(task.execution, task.address, task.fence, "b")) is Answer.LEASE_LOST
+        assert await eve.beat("w1", held) == [Answer.LEASE_LOST]
+        assert await eve.hand_back("w1", held) == [Answer.LEASE_LOST]
+        forged = Report(task.execution, task.address, task.fence, "completed", "forged")
+        assert await eve.report("w1", [forged]) == [Answer.LEASE_LOST]
+        await eve.aclose()
+        assert await server.tasks().beat("w1", held) == [Answer.ACCEPTED]
