@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from perdure.core.ports import Clock
 from perdure.log import get_log
 from perdure.worker.body import Call, Ended, Raised, Stopped
+from perdure.worker.mailbox import Mailbox
 from perdure.worker.pace import ends_within
 
 log = get_log(__name__)
@@ -45,6 +46,8 @@ class Runners:
     def __init__(self, tool_loop: asyncio.AbstractEventLoop | None, name: str, clock: Clock) -> None:
         self._given, self._name, self._clock = tool_loop, name, clock
         self._own: _OwnLoop | None = None
+        self._to_tools: Mailbox | None = None
+        self._to_worker: Mailbox | None = None
         self._lock = threading.Lock()
         """Of `_own`, which a thread may be the first to need."""
         self._threads = _Threads(name)
@@ -82,26 +85,34 @@ class Runners:
         return Body(ended, _nothing)
 
     def _on_loop(self, call: Call) -> Body:
-        ended: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
-        loop, context = self._tool_loop(), self._context.copy()
+        to_tools, to_worker = self._mailboxes()
+        ended: asyncio.Future[Ended] = to_worker.loop.create_future()
+        context = self._context.copy()
         tasks: list[asyncio.Task[Ended]] = []
 
         def begin() -> None:
             name = f"{self._name} {call.definition.name}"
-            task = loop.create_task(call.on_loop(), name=name, context=context)
+            task = to_tools.loop.create_task(call.on_loop(), name=name, context=context)
             tasks.append(task)
-            task.add_done_callback(lambda task: _deliver(ended, _outcome(task)))
+            task.add_done_callback(lambda task: _resolve(to_worker, ended, _outcome(task)))
 
         def cancel() -> None:
             for task in tasks:
                 task.cancel()
 
         def stop() -> None:
-            _tell(loop, cancel)
+            to_tools.put(cancel)
 
-        if not _tell(loop, begin):
+        if not to_tools.put(begin):
             ended.set_result(_LOOP_CLOSED)
         return Body(ended, stop)
+
+    def _mailboxes(self) -> tuple[Mailbox, Mailbox]:
+        """Return the ways to the tool loop and back. Called on the worker's loop."""
+        if self._to_tools is None or self._to_worker is None:
+            self._to_tools = Mailbox(self._tool_loop())
+            self._to_worker = Mailbox(asyncio.get_running_loop())
+        return self._to_tools, self._to_worker
 
     def _tool_loop(self) -> asyncio.AbstractEventLoop:
         if self._given is not None:
@@ -196,6 +207,15 @@ class _OwnLoop:
 
     async def _until_closed(self) -> None:
         await self._stop.wait()
+
+
+def _resolve(mailbox: Mailbox, future: asyncio.Future[Ended], value: Ended) -> None:
+    def resolve() -> None:
+        if not future.done():
+            future.set_result(value)
+
+    if not mailbox.put(resolve):
+        log.debug("worker.result_unheard")
 
 
 def _outcome(task: asyncio.Task[Ended]) -> Ended:
