@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
+import textwrap
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
@@ -72,8 +74,7 @@ def tell(error: PerdureError, *, as_json: bool) -> int:
         told = {"code": error.code, "message": error.message, "details": error.details}
         typer.echo(json.dumps({"error": told}, default=str))
     else:
-        label = typer.style(f"error[{error.code}]:", fg="red", bold=True)
-        typer.echo(f"{label} {error.message}", err=True)
+        _say(error.code, error.message)
     return exit_code(error)
 
 
@@ -115,9 +116,19 @@ def _tell_usage(message: str, usage: str, *, as_json: bool) -> int:
         typer.echo(json.dumps({"error": {"code": "usage", "message": message, "details": {}}}))
         return USAGE
     if message:
-        typer.echo(f"{typer.style('error[usage]:', fg='red', bold=True)} {message}", err=True)
+        _say("usage", message)
     typer.echo(usage, err=True)
     return USAGE
+
+
+def _say(code: str, message: str) -> None:
+    """Print an error, in whole words where a person reads it, else on one line."""
+    text = f"error[{code}]: {message}"
+    if sys.stderr.isatty():
+        width = max(40, shutil.get_terminal_size().columns)
+        text = textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
+    label, colon, rest = text.partition(":")
+    typer.echo(typer.style(label + colon, fg="red", bold=True) + rest, err=True)
 
 
 def stop(code: int) -> NoReturn:

@@ -143,6 +143,10 @@ async def _serve(plan: Plan, node: Node) -> int:
 
 
 def _tell_ready(plan: Plan, node: Node, ready: Ready) -> None:
+    if not sys.stderr.isatty():  # a person reads it below
+        from perdure.log import get_log
+
+        get_log(__name__).info("server.ready", url=ready.url, store=plan.store, pid=os.getpid())
     if plan.as_json:
         facts = {
             "url": ready.url,

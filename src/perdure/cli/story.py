@@ -107,7 +107,7 @@ def sums(timeline: Timeline) -> Text:
             ("queued", timeline.queued_ms),
             ("paused before retries", timeline.paused_ms),
             ("waited for people", timeline.decided_ms),
-            ("held by a dead server", timeline.dead_ms),
+            ("held by a dead server up to", timeline.dead_ms),
         )
         if ms
     ]
@@ -136,7 +136,7 @@ def lines_of(entry: Entry) -> Iterator[Line]:
         case ToolStep():
             yield from _tool_lines(entry)
         case Gap():
-            took = phrases.duration(entry.ended_ms - entry.started_ms)
+            took = f"≤ {phrases.duration(entry.ended_ms - entry.started_ms)}"
             text = Text("its server died; nothing moved it until another took over", style="red")
             yield Line(entry.started_ms, "✗", "red", "nobody alive", took, text)
         case News():
@@ -157,8 +157,8 @@ def _model_lines(step: ModelStep) -> Iterator[Line]:
     notes: list[str] = []
     if step.input_tokens or step.output_tokens:
         notes = [f"{step.input_tokens:,} in, {step.output_tokens:,} out", phrases.money(step.cost_usd)]
-    if step.requests > 1:
-        notes.append(f"{step.requests} requests")
+    if (own := step.requests - step.repeated) > 1:
+        notes.append(f"{own} requests")
     if notes:
         text.append("  " + " · ".join(notes), style="dim")
     took = phrases.duration(step.ended_ms - step.started_ms)

@@ -104,5 +104,8 @@ def _tell_connected(info: WorkerInfo, target: Target, as_json: bool) -> None:
         print_json({"worker": info.worker, "name": info.name, "pid": info.pid, "url": target.url})
         sys.stdout.flush()
         return
-    tools = ", ".join(f"{lane.agent}/{lane.tool}" for lane in info.lanes)
-    typer.echo(f"Serving {tools} for {target.url} with {info.slots} slots. Ctrl-C stops in order.")
+    from perdure.cli.phrases import plural
+
+    agents = ", ".join(sorted({lane.agent for lane in info.lanes}))
+    typer.echo(f"Serving {plural(len(info.lanes), 'tool')} of {agents} for {target.url}, {info.slots} at once.")
+    typer.echo("Ctrl-C lets running tools finish, twice hands them back, three times ends at once.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from perdure.core import states
 from perdure.core.codec import Json
@@ -79,6 +79,7 @@ class ToolStep:
     """Put off between a failed try and the next."""
     ran_ms: int = 0
     """In a body that reported its end."""
+    type: Literal["tool"] = "tool"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class ModelStep:
     outcome: str
     """`replied`, `retry_later` or `refused`."""
     requests: int
-    """Sent by the process that recorded the reply."""
+    """In all, those of processes that died included."""
     repeated: int = 0
     """Requests of processes that died before they recorded a reply: possibly paid, and made again."""
     text: str = ""
@@ -103,6 +104,7 @@ class ModelStep:
     output_tokens: int = 0
     cost_usd: float | None = None
     error: str | None = None
+    type: Literal["model"] = "model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +112,9 @@ class Gap:
     """A server held the execution and died; nothing moved it until another took over."""
 
     started_ms: int
-    """The last thing recorded before."""
+    """The last thing recorded before: it may have lived a while longer."""
     ended_ms: int
+    type: Literal["gap"] = "gap"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +125,7 @@ class News:
     started_ms: int
     text: str = ""
     by: str = ""
+    type: Literal["news"] = "news"
 
 
 Entry = ToolStep | ModelStep | Gap | News
@@ -139,7 +143,7 @@ class Timeline:
     decided_ms: int
     """Waiting for people."""
     dead_ms: int
-    """Held by a server that had died."""
+    """Held by a server that had died; at most."""
     repeated: int
     """Model calls that were possibly paid twice."""
 

@@ -72,7 +72,6 @@ async def serve(
 
         def started() -> None:
             _write_state(backend, options, url, key)
-            log.info("server.ready", url=url, store=backend.info().store)
             if not options.auth:
                 log.warning("server.open_to_everybody", url=url, do="start it without --insecure-no-auth")
             on_ready(Ready(url, key.key, key.is_new))
