@@ -28,7 +28,7 @@ def demo(
     ] = Kill.AFTER_FIRST_TURN,
     model: Annotated[str, typer.Option(metavar="PROVIDER/MODEL", help=MODEL)] = SCRIPTED,
     keep: Annotated[Path | None, typer.Option(metavar="DIR", help=KEEP, show_default=False)] = None,
-    clean: Annotated[bool, typer.Option("--clean", help="Remove everything in the end.")] = False,
+    clean: Annotated[bool, typer.Option("--clean", help="Remove its files in the end, if all went well.")] = False,
     no_color: Annotated[bool, typer.Option("--no-color", help="No colours; NO_COLOR=1 does the same.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -48,17 +48,16 @@ def demo(
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.default_int_handler)
     try:
-        holds = _in_json(plan, yes) if as_json else _in_the_terminal(plan, yes)
+        holds = _in_json(plan, yes) if as_json else _in_the_terminal(plan, yes, clean)
     except Undecided as error:
         raise failure.NeedsApproval(error.message, **error.details) from None
-    finally:
-        if clean:
-            shutil.rmtree(plan.folder, ignore_errors=True)
     if not holds:
         failure.stop(failure.FAILED)
+    if clean:
+        shutil.rmtree(plan.folder, ignore_errors=True)
 
 
-def _in_the_terminal(plan: Plan, yes: bool) -> bool:
+def _in_the_terminal(plan: Plan, yes: bool, clean: bool) -> bool:
     """Play and show it; return whether every claim holds."""
     from perdure.cli.demo_ending import show_ending
     from perdure.cli.demo_stage import Shown
@@ -69,7 +68,7 @@ def _in_the_terminal(plan: Plan, yes: bool) -> bool:
     out = console()
     story = play(plan, Shown(out, yes=yes, asks=asks(yes)), _YES if yes else whoami())
     evidence = judge(story)
-    show_ending(out, story, evidence)
+    show_ending(out, story, evidence, kept=not clean)
     return evidence.holds
 
 

@@ -29,8 +29,8 @@ WIDEST = 84
 """Columns of the picture of time."""
 
 
-def show_ending(out: Console, story: Story, evidence: Evidence) -> None:
-    """Print it."""
+def show_ending(out: Console, story: Story, evidence: Evidence, *, kept: bool) -> None:
+    """Print it. `kept`: the files stay, so that one can look at them."""
     _title(out, f"Timeline of {story.execution}")
     _show_picture(out, story)
     out.print()
@@ -43,7 +43,9 @@ def show_ending(out: Console, story: Story, evidence: Evidence) -> None:
     if evidence.report is not None:
         _title(out, "The report")
         _show_report(out, evidence.report)
-    _show_next(out, story, evidence)
+    _show_verdict(out, story, evidence)
+    if kept:
+        _show_next(out, story)
 
 
 def _title(out: Console, text: str) -> None:
@@ -175,13 +177,16 @@ def _show_report(out: Console, report: Report) -> None:
         out.print(Text(f"  │ {phrases.clip(line, out.width - 6)}", style="italic"))
 
 
-def _show_next(out: Console, story: Story, evidence: Evidence) -> None:
+def _show_verdict(out: Console, story: Story, evidence: Evidence) -> None:
     out.print()
     took = phrases.duration(story.ended_ms - story.began_ms)
     if evidence.holds:
         out.print(Text.assemble(("✓ ", "bold green"), f"All of this happened, and was checked, in {took}."))
     else:
         out.print(Text("✗ Not all of this holds: see the evidence, and please report it.", style="bold red"))
+
+
+def _show_next(out: Console, story: Story) -> None:
     rows = (
         ("look again", f"perdure server --store {home_short(str(story.plan.store))}"),
         ("", f"perdure executions show {story.execution}"),

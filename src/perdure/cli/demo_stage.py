@@ -69,6 +69,7 @@ class Shown:
         """What a tool call is about, by its address."""
         self._dead: dict[str, Life] = {}
         """Who was killed and has no successor yet."""
+        self._server_died_ms = 0
 
     def opens(self, plan: Plan) -> None:
         model = (
@@ -90,7 +91,9 @@ class Shown:
         self._out.print()
 
     def endpoint(self, endpoint: Endpoint) -> None:
-        self._line("model", Text.assemble(_pid(endpoint.pid), f"{endpoint.url}, its log is the witness in the end"))
+        self._line(
+            "model", Text.assemble(_pid(endpoint.pid), f"{endpoint.url}, counts in a log of its own what it is asked")
+        )
 
     def started(self, life: Life) -> None:
         dead = self._dead.get(life.role)
@@ -117,7 +120,9 @@ class Shown:
             case Kind.TASK_SCHEDULED:
                 self._skills[event.address] = str(event.data["args"].get("skill") or event.data["tool"])
             case Kind.TASK_COMPLETED:
-                self._line("tool", Text(f"{self._skills[event.address]}: done, attempt {event.data['attempt']}"))
+                done = f"{self._skills[event.address]}: done, attempt {event.data['attempt']}"
+                through = event.data["started_ms"] < self._server_died_ms < event.at_ms
+                self._line("tool", Text(done + (", kept by its worker while no server was there" if through else "")))
             case Kind.TASK_FAILED | Kind.ATTEMPT_FAILED:
                 why = phrases.clip(str(event.data["error"]), ERROR_ROOM)
                 self._line("tool", Text(f"{self._skills[event.address]}: {why}", style="red"))
@@ -136,6 +141,8 @@ class Shown:
 
     def killed(self, life: Life) -> None:
         self._dead[life.role] = life
+        if life.role == "server":
+            self._server_died_ms = life.ended_ms or 0
         self._out.print()
         mark = Text.assemble((" SIGKILL ", "bold white on red"), f" {life.role} {life.pid}, while {life.during}")
         self._line(life.role, mark)

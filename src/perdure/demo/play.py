@@ -28,8 +28,8 @@ from perdure.testing.world_client import World, running_world
 
 MODEL_DELAY_MS = 500
 """How long the scripted model thinks."""
-LATE_REPLY_SECONDS = 2.0
-"""How long the reply that is to be lost is under way."""
+LATE_REPLY_SECONDS = 10.0
+"""How long the reply that is to be lost is under way: the server is dead long before."""
 START_SECONDS = 30.0
 WAIT_SECONDS = 30.0
 REAL_WAIT_SECONDS = 300.0
@@ -113,7 +113,7 @@ class _Play:
 
     def _kill_the_client(self, watch: Watch, first: Process) -> None:
         """Kill it in the middle of the first tool call, and hear what the server says, at once and a moment later."""
-        facts = watch.until("the first tool call to be with the client", lambda facts: _running(facts) is not None)
+        facts = watch.until("the first tool call to run", lambda facts: facts.parked and _running(facts) is not None)
         first.kill(_during(_running(facts)))
         self._stage.killed(first.life)
         self._stage.seen(watch.look())
