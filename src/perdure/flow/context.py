@@ -153,6 +153,8 @@ class Context:
     async def finish(self, output: Any) -> bool:
         """End the execution, completed. False if a message arrived first: look at `told` and go on."""
         self._check()
+        if self.told:  # it came while the answer was being made
+            return False
         return bool(await self._asker.finish(codec.encode({"output": output}, "output")))
 
     def tell(self, event: Event) -> None:
