@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 from perdure.agent.spec import AgentSpec, ToolEntry
 from perdure.core import codec
 from perdure.core.codec import Json
+from perdure.errors import UserError
 from perdure.models.port import ToolCall
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.#-]{1,80}")
@@ -32,7 +35,20 @@ class CallProblem:
     text: str
 
 
-def read_call(spec: AgentSpec, turn: int, call: ToolCall) -> Call | CallProblem:
+def names_of(calls: Sequence[ToolCall]) -> list[str]:
+    """Return a name for each call of a turn, from its id: some models repeat ids, or send none."""
+    names: list[str] = []
+    seen: Counter[str] = Counter()
+    for call in calls:
+        seen[call.id] += 1
+        name = call.id if call.id and seen[call.id] == 1 else f"{call.id}#{seen[call.id]}"
+        while name in names:  # an id that looks like a name of ours
+            name += "#"
+        names.append(name)
+    return [_readable(name) for name in names]
+
+
+def read_call(spec: AgentSpec, address: str, call: ToolCall) -> Call | CallProblem:
     """Check a call against the agent's definition. Nothing is scheduled, and nobody is asked, for a bad one."""
     tool = spec.tool(call.name)
     if tool is None:
@@ -43,15 +59,28 @@ def read_call(spec: AgentSpec, turn: int, call: ToolCall) -> Call | CallProblem:
         return CallProblem(f"The arguments of {call.name} are not JSON: {call.arguments[:200]!r}. Call it again.")
     if not isinstance(args, dict):
         return CallProblem(f"The arguments of {call.name} should be a JSON object, not {call.arguments[:200]}.")
-    problem = problem_of(tool.schema, args)
-    if problem is not None:
+    if (refusal := unstorable(args, "it")) is not None:
+        return CallProblem(f"The arguments of {call.name} cannot be stored: {refusal}")
+    if (problem := problem_of(tool.schema, args)) is not None:
         return CallProblem(f"The arguments of {call.name} do not fit its schema: {problem}. Call it again.")
-    return Call(f"turn {turn}/tool/{_readable(call.id)}", tool, args)
+    return Call(address, tool, args)
+
+
+def unstorable(value: Json, what: str) -> str | None:
+    """Say why a value that a model wrote cannot be stored: too large, or nested too deep. None if it can."""
+    try:
+        codec.encode(value, what)
+    except UserError as refusal:
+        return refusal.message
+    return None
 
 
 def problem_of(schema: dict[str, Json], value: Json) -> str | None:
     """Say where a value departs from a JSON schema; None if it does not."""
-    error: Any = next(iter(_validator(codec.encode(schema, "schema")).iter_errors(value)), None)
+    try:
+        error: Any = next(iter(_validator(codec.encode(schema, "schema")).iter_errors(value)), None)
+    except Exception as broken:  # noqa: BLE001 - the schema is the author's: it may raise whatever its library does
+        return f"the schema itself cannot be used ({type(broken).__name__}: {broken})"
     if error is None:
         return None
     where = error.json_path.removeprefix("$").lstrip(".")
@@ -61,9 +90,11 @@ def problem_of(schema: dict[str, Json], value: Json) -> str | None:
 @lru_cache(maxsize=1_024)
 def _validator(schema: str) -> Any:
     """Return the checker of a schema, given as text; making one costs more than using it many times."""
-    from jsonschema import Draft202012Validator  # not before it is needed: it doubles the import time of this module
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - it doubles the import time of this module
+    from referencing import Registry  # noqa: PLC0415 - as above
 
-    return Draft202012Validator(codec.decode(schema))
+    # A registry of our own: the default one fetches whatever address a `$ref` names, from within the server.
+    return Draft202012Validator(codec.decode(schema), registry=Registry())
 
 
 def _unknown(spec: AgentSpec, name: str) -> str:

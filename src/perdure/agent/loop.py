@@ -7,7 +7,7 @@ to the model, and the run goes on; what goes wrong with the run ends it.
 
 from __future__ import annotations
 
-from perdure.agent.calls import Call, CallProblem, problem_of, read_call
+from perdure.agent.calls import Call, CallProblem, names_of, problem_of, read_call, unstorable
 from perdure.agent.conversation import Conversation
 from perdure.agent.spec import AgentSpec
 from perdure.core import codec
@@ -35,16 +35,25 @@ async def agent_loop(ctx: Context, spec: AgentSpec, first: Json, *, models: Mode
         talk.turn += 1
         reply = await _ask_model(ctx, talk, models, clock)
         if reply.tool_calls:
-            calls = _distinct(reply.tool_calls)
-            answers = await ctx.gather(*(_run_call(ctx, spec, talk, call) for call in calls))
-            for call, (text, failed) in zip(calls, answers, strict=True):
+            calls = reply.tool_calls
+            addresses = [f"turn {talk.turn}/tool/{name}" for name in names_of(calls)]
+            running = (_run_call(ctx, spec, talk, *one) for one in zip(addresses, calls, strict=True))
+            for call, (text, failed) in zip(calls, await ctx.gather(*running), strict=True):
                 talk.answer(call, text, failed=failed)
         elif talk.uncertain:
-            await ctx.news()  # no run ends while it is unknown what it did
+            await _news(ctx, talk)  # no run ends while it is unknown what it did
         else:
             output = _final(spec, talk, reply)
             if output is not None and await ctx.finish(output):
                 return output
+
+
+async def _news(ctx: Context, talk: Conversation) -> None:
+    """Wait until there is something to tell the model, or a stop was asked for."""
+    known = talk.digest
+    while talk.digest == known and not ctx.stop_requested:
+        await ctx.news()
+        _take_told(ctx, talk)
 
 
 def _take_told(ctx: Context, talk: Conversation) -> None:
@@ -64,7 +73,7 @@ def _hold_limits(spec: AgentSpec, talk: Conversation) -> None:
         if limit is not None and used >= limit:
             raise Failed(
                 "limit_exceeded",
-                f"agent {spec.name!r} reached {name} ({used:g} of {limit:g}) before it had answered. "
+                f"agent {spec.name!r} reached {name} ({used} of {limit}) before it had answered. "
                 "Raise the limit, or make the task smaller.",
             )
 
@@ -106,9 +115,11 @@ async def _request(talk: Conversation, models: Models, clock: Clock, address: st
     return outcome
 
 
-async def _run_call(ctx: Context, spec: AgentSpec, talk: Conversation, call: ToolCall) -> tuple[str, bool]:
+async def _run_call(
+    ctx: Context, spec: AgentSpec, talk: Conversation, address: str, call: ToolCall
+) -> tuple[str, bool]:
     """Do one tool call; return what to tell the model, and whether it is an error."""
-    checked = read_call(spec, talk.turn, call)
+    checked = read_call(spec, address, call)
     if isinstance(checked, CallProblem):
         return checked.text, True
     approval = f"{checked.address}/approval" if checked.tool.approval_required else None
@@ -158,17 +169,6 @@ def _rejection(decided: Event) -> str:
     return f"REJECTED by {who}{reason}. The call was not made. Do not make it again unless you are told to."
 
 
-def _distinct(calls: tuple[ToolCall, ...]) -> list[ToolCall]:
-    """Give every call of a turn an id of its own: some models repeat them, or send none."""
-    seen: dict[str, int] = {}
-    distinct: list[ToolCall] = []
-    for call in calls:
-        seen[call.id] = seen.get(call.id, 0) + 1
-        unique = call.id if call.id and seen[call.id] == 1 else f"{call.id}#{seen[call.id]}"
-        distinct.append(ToolCall(unique, call.name, call.arguments))
-    return distinct
-
-
 def _final(spec: AgentSpec, talk: Conversation, reply: ModelReply) -> dict[str, Json] | None:
     """Return the output, or None after asking the model to mend an answer that is not of the declared type."""
     if spec.output_schema is None:
@@ -176,7 +176,7 @@ def _final(spec: AgentSpec, talk: Conversation, reply: ModelReply) -> dict[str, 
     problem = "it is not JSON"
     try:
         value = codec.decode(reply.text)
-        problem = problem_of(spec.output_schema, value)
+        problem = unstorable(value, "it") or problem_of(spec.output_schema, value)
     except ValueError:
         value = None
     if problem is None:
