@@ -21,7 +21,7 @@ from perdure.engine.begin import begin as begin_task
 from perdure.engine.complete import Completion, complete
 from perdure.engine.held import Beats, HandBack, Shrink, beat, hand_back, shrink
 from perdure.engine.lease import Lease, lease
-from perdure.errors import PerdureError
+from perdure.errors import UserError
 
 if TYPE_CHECKING:
     from perdure.server.node import Node
@@ -85,9 +85,10 @@ class DirectTaskSource:
 
 
 def _answer(result: Answer | BaseException) -> Answer:
-    """Return the answer; a store that cannot take a report now must be told again, so its error is raised."""
+    """Return the answer. What cannot be recorded as it is contradicts, and touches no other report; what a store cannot
+    take now must be said again, so its error is raised."""
     if isinstance(result, BaseException):
-        if isinstance(result, PerdureError) and result.status == 422:
+        if isinstance(result, UserError):
             return Answer.CONFLICT
         raise result
     return result
