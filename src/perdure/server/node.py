@@ -28,6 +28,7 @@ from perdure.server.bridge import Bridge
 from perdure.server.direct import DirectApi
 from perdure.server.executor import Executor, ExecutorOptions
 from perdure.server.hub import Hub
+from perdure.server.store_time import StoreTime
 from perdure.server.tasks import DirectTaskSource
 from perdure.service_loop import ServiceLoop
 from perdure.store.protocol import Store
@@ -76,6 +77,7 @@ class Node:
         self._announce = announce
         self._writer = ThreadedWriter(store, publish=self.hub.publish, on_failed=self._failed)
         self.bridge = Bridge(store, self._writer)
+        self._store_time = StoreTime(self.bridge, parts.clock)
         self._info = ServerInfo(VERSION, store.id, nonce, store.dialect, parts.clock.wall_ms())
         self._workers: dict[str, WorkerInfo] = {}
         self._apis: dict[str, DirectApi] = {}
@@ -204,7 +206,7 @@ class Node:
 
     async def _sweep(self) -> None:
         due = await self.bridge.read(lambda reads: reads.row("deadlines"))
-        now_ms = self.parts.clock.wall_ms()
+        now_ms = await self._store_time.now_ms()
         for name, operation in (("timer_ms", fire_timers), ("task_ms", expire_tasks), ("owned_ms", expire_owned)):
             if due is not None and due[name] is not None and due[name] <= now_ms:
                 while await self.bridge.run(operation, Sweep(SWEEP_LIMIT)) == SWEEP_LIMIT:
