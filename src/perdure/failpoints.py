@@ -66,7 +66,8 @@ def _act(point: str, action: str) -> None:
         case "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         case "stop":
-            os.kill(os.getpid(), signal.SIGSTOP)
+            # To this thread: one that is sent to the process stops the others first, and this one goes on meanwhile.
+            signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
         case "exit":
             os._exit(1)
         case "raise":

@@ -11,13 +11,16 @@ LATE = {"late_attempts": True}
 
 
 def test_the_late_report_of_a_lost_attempt_is_refused(crash: Callable[[Case], Outcome]) -> None:
-    """At least once: another worker takes the task over; what the first one says later changes nothing."""
+    """At least once: another worker took the task over and is about to act when the first one reports."""
     outcome = crash(
         Case(
             "stopped after its body",
-            strikes=(Strike("tool.after_body", "worker", 2),),
-            nudges=(Nudge("strike:1", "start", "worker2"), Nudge("event:task_completed@2", "cont", "worker")),
-            expect=LATE,
+            strikes=(Strike("tool.after_body", "worker", 2), Strike("tool.before_body", "worker2", 1)),
+            nudges=(
+                Nudge("strike:1", "start", "worker2"),
+                Nudge("strike:2", "cont", "worker"),
+                Nudge("nudge:2", "cont", "worker2", after=0.4),
+            ),
         )
     )
     assert outcome.ok, outcome
@@ -67,7 +70,7 @@ def test_a_claim_that_was_given_out_anew_is_not_the_first_holders(crash: Callabl
         Case(
             "stopped before its body",
             strikes=(Strike("tool.before_body", "worker", 3),),
-            nudges=(Nudge("strike:1", "start", "worker2"), Nudge("event:task_completed@3", "cont", "worker")),
+            nudges=(Nudge("strike:1", "start", "worker2"), Nudge("event:effect_ruled", "cont", "worker", after=0.5)),
             expect=LATE,
         )
     )

@@ -222,7 +222,7 @@ class Run:
         if member == "client" and self.case.layout != "separate":
             kind = {"joint": "client+worker", "embedded": "embedded"}[self.case.layout]
         group = self._group if member == "client" and self._lives[member] == 1 else None
-        spec = "" if member in ("world", "worker2") else self._spec(member)
+        spec = "" if member == "world" else self._spec(member)
         self._family.start(member, partial(_life, kind, member, self.setup, spec), group=group)
 
     def _spec(self, member: str) -> str:
