@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 import postgres_server
-from cutting_proxy import cutting_proxy
+from commit_cutting_proxy import cutting_proxy
 from perdure.errors import InvalidInput, Unreachable
 from perdure.store.postgres import PostgresStore, open_postgres
 from perdure.store.writer import ThreadedWriter

@@ -1,0 +1,84 @@
+"""A proxy before PostgreSQL that cuts connections at the worst moment: the COMMIT was done, its answer is lost."""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+PORT = 5432
+
+
+class CuttingProxy:
+    """Passes bytes on; after `cut_next(n)`, the next n commits reach the server and their answers nobody."""
+
+    def __init__(self, server: Path, folder: Path) -> None:
+        self._server = str(server)
+        self._left = 0
+        self.cuts = 0
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(folder / f".s.PGSQL.{PORT}"))
+        self._listener.listen()
+        threading.Thread(target=self._accept, name="proxy", daemon=True).start()
+
+    def cut_next(self, commits: int) -> None:
+        self._left = commits
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            server = socket.socket(socket.AF_UNIX)
+            server.connect(self._server)
+            threading.Thread(target=self._upward, args=(client, server), name="up", daemon=True).start()
+            threading.Thread(target=_pass_on, args=(server, client), name="down", daemon=True).start()
+
+    def _upward(self, client: socket.socket, server: socket.socket) -> None:
+        """From the client to the server: the side that sees a COMMIT coming."""
+        while data := _receive(client):
+            if b"COMMIT" in data and self._left:
+                self._left -= 1
+                self.cuts += 1
+                client.shutdown(socket.SHUT_RDWR)  # nothing reaches the client from here on
+                server.sendall(data)
+                break
+            server.sendall(data)
+        # The server ends this session when it has done what it was sent.
+        server.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+
+def _pass_on(source: socket.socket, sink: socket.socket) -> None:
+    while data := _receive(source):
+        try:
+            sink.sendall(data)
+        except OSError:
+            continue  # cut; read on, so that the server is not held up
+    for end in (source, sink):
+        end.close()
+
+
+def _receive(source: socket.socket) -> bytes:
+    try:
+        return source.recv(65_536)
+    except OSError:
+        return b""
+
+
+@contextmanager
+def cutting_proxy(server_folder: Path) -> Iterator[tuple[CuttingProxy, Path]]:
+    """Yield a proxy and the folder of its socket."""
+    with tempfile.TemporaryDirectory(prefix="perdure-proxy-", dir="/tmp") as folder:
+        proxy = CuttingProxy(server_folder / f".s.PGSQL.{PORT}", Path(folder))
+        try:
+            yield proxy, Path(folder)
+        finally:
+            proxy.close()
