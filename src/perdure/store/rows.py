@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any
 
 from perdure.core import states
@@ -50,13 +51,14 @@ class ExecutionRow:
 
 
 _COLUMNS = tuple(f.name for f in fields(ExecutionRow) if f.name != "changed")
+_values = attrgetter(*_COLUMNS)
 
 
 def execution_row(row: Row) -> ExecutionRow:
     """Build the object from a database row."""
-    return ExecutionRow(*(row[name] for name in _COLUMNS))
+    return ExecutionRow(**row)
 
 
 def params_of(row: ExecutionRow) -> dict[str, Any]:
     """Return the columns as statement parameters."""
-    return {name: getattr(row, name) for name in _COLUMNS}
+    return dict(zip(_COLUMNS, _values(row), strict=True))
