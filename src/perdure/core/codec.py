@@ -39,6 +39,9 @@ _STRICT = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS | or
 """Only what `to_json` reads in the same way: orjson leaves out fields of a dataclass, and writes dates in a form of its
 own."""
 
+_NO_FLOATS = frozenset({str, int, bool, type(None)})
+"""The types that `_numbers_only` need not look into."""
+
 _DIGITS = bytes(ord("0") if chr(byte).isdigit() and byte < 128 else ord(" ") for byte in range(256))
 _LONG = b"0" * 19
 """From so many digits on, a whole number may pass 64 bits."""
@@ -80,15 +83,26 @@ def encode_json(value: Json, what: str = "value", limit: int = MAX_VALUE_BYTES) 
 def _fast(value: Any) -> str | None:
     """Return the text of a value that needs no second look, or None.
 
-    orjson writes NaN as null, and nests deeper than we do: text with a null in it, or with many brackets, is looked at.
+    orjson writes NaN as null, and nests deeper than we do: text with many brackets is looked at, and where there is a
+    null in it, every number.
     """
     try:
         raw = orjson.dumps(value, option=_STRICT)
     except (TypeError, ValueError):
         return None
-    if b"null" in raw or raw.count(b"{") + raw.count(b"[") > MAX_DEPTH:
+    if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH or (b"null" in raw and not _numbers_only(value)):
         return None
     return raw.decode()
+
+
+def _numbers_only(value: Any) -> bool:
+    """Say whether a value that orjson took surely holds no NaN and no infinity."""
+    kind = value.__class__
+    if kind is dict:
+        return all(map(_numbers_only, value.values()))
+    if kind is list or kind is tuple:
+        return all(map(_numbers_only, value))
+    return math.isfinite(value) if kind is float else kind in _NO_FLOATS
 
 
 def decode(text: str | bytes) -> Any:
