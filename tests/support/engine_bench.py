@@ -123,7 +123,7 @@ class Bench:
 
     def execution(self, execution: str) -> Row:
         """Return the row, whatever its company."""
-        found = self.row("lock_execution", shard=shard_of(execution), id=execution)
+        found = self.row("lock_executions", wanted=codec.encode({execution: shard_of(execution)}))
         assert found is not None
         return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from perdure.core.codec import Json
 from perdure.core.ids import shard_of
 from perdure.store.protocol import Ref, Row
 from perdure.store.rows import ExecutionRow
@@ -33,18 +34,17 @@ def ref_of(named: Named) -> Ref:
 
 def held_tasks(tx: Tx, wanted: Sequence[tuple[str, Named]]) -> list[Held | None]:
     """Return what each (company, name) stands for. None: there is none, it is another company's, its fence moved on."""
-    scopes = [
-        {"shard": shard_of(named.execution), "execution": named.execution, "address": named.address}
-        for _, named in wanted
-    ]
-    found = tx.each("task", scopes)
+    addresses: dict[str, dict[str, Json]] = {}
+    for _, named in wanted:
+        addresses.setdefault(named.execution, {})[named.address] = shard_of(named.execution)
+    tasks = {(task["execution"], task["address"]): task for task in tx.named("tasks_named", addresses)}
     return [
-        _held(tx.execution(named.execution), company, named, rows)
-        for (company, named), rows in zip(wanted, found, strict=True)
+        _held(tx.execution(named.execution), company, named, tasks.get((named.execution, named.address)))
+        for company, named in wanted
     ]
 
 
-def _held(execution: ExecutionRow | None, company: str, named: Named, rows: Sequence[Row]) -> Held | None:
-    if execution is None or execution.company != company or not rows or rows[0]["fence"] != named.fence:
+def _held(execution: ExecutionRow | None, company: str, named: Named, task: Row | None) -> Held | None:
+    if execution is None or execution.company != company or task is None or task["fence"] != named.fence:
         return None
-    return execution, rows[0]
+    return execution, task

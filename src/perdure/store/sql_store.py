@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from perdure.core.codec import Json, encode_json
 from perdure.errors import InternalError, InvalidInput
 from perdure.store.protocol import Params
 
@@ -100,6 +101,25 @@ def missing(queries: Mapping[str, Any], name: str) -> InternalError:
     return InternalError(f"no query is named {name!r}; there are {len(queries)} in store/sql", code="bad_sql")
 
 
+def names(query: str, wanted: Mapping[str, Json]) -> str:
+    """Return names, and names below names, as the JSON text that a query takes to look all of them up at once.
+
+    Raises InvalidInput (`unstorable`) for a name that no row can have; databases differ in how they would misread it.
+    """
+    text = encode_json(dict(wanted), query)
+    if "\\u" in text:  # something was escaped that plain names do not hold
+        _check_names(query, wanted)
+    return text
+
+
+def _check_names(query: str, wanted: Mapping[str, Json]) -> None:
+    for name, below in wanted.items():
+        if why := _why_not(name):
+            raise _unstorable("a name", query, name, why)
+        if isinstance(below, Mapping):
+            _check_names(query, below)
+
+
 def bad_value(query: str, params: Params, names: Sequence[str]) -> InvalidInput | InternalError:
     """Return the error for parameters that a database refused to take, naming the first that is to blame."""
     for name in names:
@@ -107,10 +127,14 @@ def bad_value(query: str, params: Params, names: Sequence[str]) -> InvalidInput 
             return InternalError(f"query {query}: parameter {name} is missing", code="bad_sql")
         value = params[name]
         if why := _why_not(value):
-            return InvalidInput(
-                f"{name} ({query}) is {value!r:.80}, which cannot be stored: {why}.", code="unstorable", query=query
-            )
+            return _unstorable(name, query, value, why)
     return InternalError(f"query {query}: a parameter has a type that no database column takes", code="bad_sql")
+
+
+def _unstorable(what: str, query: str, value: object, why: str) -> InvalidInput:
+    return InvalidInput(
+        f"{what} ({query}) is {value!r:.80}, which cannot be stored: {why}.", code="unstorable", query=query
+    )
 
 
 def _why_not(value: object) -> str:

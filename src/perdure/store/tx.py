@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from perdure.core import codec
+from perdure.core.codec import Json
 from perdure.store.protocol import Connection, Params, Ref, Row
 from perdure.store.rows import ExecutionRow, execution_row, params_of
+from perdure.store.sql_store import names
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,10 @@ class Tx:
     def row(self, query: str, **params: Any) -> Row | None:
         return self._connection.row(query, **params)
 
+    def named(self, query: str, wanted: Mapping[str, Json]) -> list[Row]:
+        """Run a query that takes all its names in one parameter, as JSON: one statement, however many rows it finds."""
+        return self._connection.rows(query, wanted=names(query, wanted)) if wanted else []
+
     def run(self, query: str, **params: Any) -> int:
         return self._connection.run(query, **params)
 
@@ -58,12 +64,9 @@ class Tx:
 
     def lock(self, refs: Iterable[Ref]) -> None:
         """Lock executions in (shard, id) order and read them. Unknown ones are left out. Called once, by the writer."""
-        wanted = sorted({ref for ref in refs if ref.execution not in self._executions})
-        found = self.each("lock_execution", [{"shard": ref.shard, "id": ref.execution} for ref in wanted])
-        for rows in found:
-            if rows:
-                row = execution_row(rows[0])
-                self._executions[row.id] = row
+        wanted = {ref.execution: ref.shard for ref in refs if ref.execution not in self._executions}
+        for row in self.named("lock_executions", wanted):
+            self._executions[row["id"]] = execution_row(row)
 
     def execution(self, execution: str) -> ExecutionRow | None:
         """Return the row locked by this transaction, with the changes made so far."""

@@ -35,7 +35,7 @@ def test_an_override_replaces_its_query_for_its_dialect_alone(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        (BASE.format(name="lock_execution"), "of that name already"),
+        (BASE.format(name="lock_executions"), "of that name already"),
         (BASE.format(name="twice") * 2, "of that name already"),
         ("-- name: cast\n-- Casts.\nSELECT :a::text;", "::"),
         ("-- name: two\n-- Two.\nSELECT 1; SELECT 2;", "2 statements"),

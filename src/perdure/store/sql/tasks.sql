@@ -12,6 +12,11 @@ INSERT INTO tasks (
 -- One task.
 SELECT * FROM tasks WHERE shard = :shard AND execution = :execution AND address = :address;
 
+-- name: tasks_named
+-- Many tasks, given as {execution: {address: shard}}.
+SELECT t.* FROM json_each(:wanted) w CROSS JOIN json_each(w.value) a
+JOIN tasks t ON t.shard = CAST(CAST(a.value AS TEXT) AS INTEGER) AND t.execution = w.key AND t.address = a.key;
+
 -- name: ready_tasks
 -- Candidates of one lane, the longest due first, with what their scheduling said.
 SELECT t.*, v.data FROM tasks t

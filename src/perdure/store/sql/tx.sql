@@ -1,8 +1,10 @@
--- name: lock_execution
--- Read an execution that this transaction is about to change. Called in (shard, id) order, before any other row.
-SELECT shard, id, company, agent, definition, state, reason, ownership, fence, next_seq, log_format, active_ms,
-    created_ms, updated_ms, finished_ms
-FROM executions WHERE shard = :shard AND id = :id;
+-- name: lock_executions
+-- Read the executions that this transaction is about to change, given as {id: shard}. They come, and are locked, in
+-- (shard, id) order, before any other row.
+SELECT e.shard, e.id, e.company, e.agent, e.definition, e.state, e.reason, e.ownership, e.fence, e.next_seq,
+    e.log_format, e.active_ms, e.created_ms, e.updated_ms, e.finished_ms
+FROM json_each(:wanted) w JOIN executions e ON e.shard = CAST(CAST(w.value AS TEXT) AS INTEGER) AND e.id = w.key
+ORDER BY e.shard, e.id;
 
 -- name: insert_execution
 -- Make an execution.

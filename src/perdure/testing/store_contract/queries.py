@@ -8,6 +8,7 @@ from perdure.core import states
 from perdure.errors import InternalError
 from perdure.store.protocol import Store
 from perdure.store.rows import params_of
+from perdure.store.tx import Tx
 from perdure.testing.store_contract.database import Contract, keys_in, new_execution, put_executions, put_key
 
 
@@ -94,8 +95,8 @@ class QueryContract(Contract):
         row = new_execution("exe_1", state=states.Execution.WAITING, ownership=states.Ownership.PARKED)
         with store.write() as connection:
             connection.many("insert_execution", [params_of(row)])
-            found = connection.each("lock_execution", [{"shard": row.shard, "id": row.id}])
-        assert repr(found[0][0]["state"]) == repr(states.Execution.WAITING.value)
+            found = Tx(connection).named("lock_executions", {row.id: row.shard})
+        assert repr(found[0]["state"]) == repr(states.Execution.WAITING.value)
 
     def test_a_word_that_is_no_state_is_refused(self, store: Store) -> None:
         with pytest.raises(InternalError) as caught, store.write() as connection:

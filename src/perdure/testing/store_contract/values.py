@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from perdure.core import codec
+from perdure.core.codec import Json
 from perdure.errors import InvalidInput
 from perdure.store.protocol import Connection, Store
 from perdure.store.tx import Tx
@@ -69,13 +70,30 @@ class ValueContract(Contract):
             put_key(connection, "after")
         assert keys_in(store) == ["after"]
 
+    def test_names_find_their_rows_whatever_they_hold(self, store: Store) -> None:
+        names = ["exe_plain", 'exe "quoted"', "exe_back\\slash", "exe_\\u0061", "exe_tab\t", "exe_ä🦀", "exe'1", ""]
+        rows = put_executions(store, *names)
+        with store.write() as connection:
+            tx = Tx(connection)
+            tx.lock(row.ref for row in rows)
+            assert [tx.execution(name) is not None for name in names] == [True] * len(names)
+            assert tx.execution("exe_a") is None
+
+    @pytest.mark.parametrize("text", UNSTORABLE, ids=range(len(UNSTORABLE)))
+    def test_a_name_that_no_row_can_have_is_refused(self, store: Store, text: str) -> None:
+        unstorable: list[dict[str, Json]] = [{text: 1}, {"exe_1": {text: 1}}]
+        for wanted in unstorable:
+            with pytest.raises(InvalidInput, match="a name") as caught, store.write() as connection:
+                Tx(connection).named("tasks_named", wanted)
+            assert caught.value.code == "unstorable"
+
     @pytest.mark.parametrize("number", [0, -1, 2**31, 2**53 + 1, 2**63 - 1, -(2**63)])
     def test_whole_numbers_have_64_bits(self, store: Store, number: int) -> None:
         (row,) = put_executions(store, "exe_1")
         with store.write() as connection:
             connection.run("contract_fenced", shard=row.shard, id=row.id, fence=1, now_ms=number)
-            found = connection.each("lock_execution", [{"shard": row.shard, "id": row.id}])
-        assert found[0][0]["updated_ms"] == number
+            found = Tx(connection).named("lock_executions", {row.id: row.shard})
+        assert found[0]["updated_ms"] == number
 
     @pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 10**30])
     def test_longer_numbers_are_refused(self, store: Store, number: int) -> None:

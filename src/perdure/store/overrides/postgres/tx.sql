@@ -1,6 +1,7 @@
--- name: lock_execution
+-- name: lock_executions
 -- differs because: SQLite has one writer and needs no row lock; here other servers write too.
-SELECT shard, id, company, agent, definition, state, reason, ownership, fence, next_seq, log_format, active_ms,
-    created_ms, updated_ms, finished_ms
-FROM executions WHERE shard = :shard AND id = :id
-FOR UPDATE;
+SELECT e.shard, e.id, e.company, e.agent, e.definition, e.state, e.reason, e.ownership, e.fence, e.next_seq,
+    e.log_format, e.active_ms, e.created_ms, e.updated_ms, e.finished_ms
+FROM json_each(:wanted) w JOIN executions e ON e.shard = CAST(CAST(w.value AS TEXT) AS INTEGER) AND e.id = w.key
+ORDER BY e.shard, e.id
+FOR UPDATE OF e;
