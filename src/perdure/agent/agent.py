@@ -120,6 +120,6 @@ def _entry(tool: ToolDefinition) -> dict[str, Any]:
 
 
 def _schema_of(kind: type[Any]) -> dict[str, Json]:
-    from pydantic import TypeAdapter  # not before it is needed: half of what importing perdure would cost
+    from pydantic import TypeAdapter  # noqa: PLC0415 - `import perdure` need not pay for it
 
     return TypeAdapter(kind).json_schema()

@@ -5,8 +5,9 @@ Plain data, decoded strictly: unknown fields are refused, so a definition from a
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, TypeVar, cast
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from perdure.core import codec
 from perdure.core.codec import Json
@@ -14,17 +15,23 @@ from perdure.core.delivery import Delivery
 from perdure.core.work import DEFAULT_QUEUE
 from perdure.errors import InvalidInput
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+_STRICT: dict[str, str] = {"extra": "forbid"}
+"""For pydantic, which reads these classes: a field that is not known is an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolEntry:
     """A tool as the server knows it."""
 
+    __pydantic_config__: ClassVar = _STRICT
+
     name: str
     description: str
     schema: dict[str, Json]
-    delivery: str = Delivery.AT_LEAST_ONCE
+    delivery: Delivery = Delivery.AT_LEAST_ONCE
     approval_required: bool = False
     timeout_ms: int = 0
     attempts: int = 3
@@ -36,6 +43,8 @@ class ToolEntry:
 class LimitsEntry:
     """Bounds of one execution; None is none. Cost counts only what is known."""
 
+    __pydantic_config__: ClassVar = _STRICT
+
     turns: int = 25
     cost_usd: float | None = None
     tokens: int | None = None
@@ -46,6 +55,8 @@ class LimitsEntry:
 @dataclass(frozen=True, slots=True)
 class AgentSpec:
     """A whole definition."""
+
+    __pydantic_config__: ClassVar = _STRICT
 
     name: str
     model: str
@@ -67,49 +78,41 @@ def spec_to_json(spec: AgentSpec) -> dict[str, Json]:
 
 
 def spec_from_json(value: Json) -> AgentSpec:
-    """Return the definition that `spec_to_json` wrote. Raises `InvalidInput` (`bad_agent`) naming the field."""
-    data = _object(value, "agent")
-    tools = tuple(_build(ToolEntry, _object(tool, "tool"), "tool") for tool in _list(data.get("tools", [])))
-    names = [tool.name for tool in tools]
+    """Return the definition that `spec_to_json` wrote.
+
+    Raises `InvalidInput`: `bad_agent` naming the field, what was expected and what was found; `duplicate_tool`.
+    """
+    from pydantic import ValidationError  # noqa: PLC0415 - `import perdure` need not pay for it
+
+    try:
+        spec = _reader().validate_json(codec.encode_json(value, "agent"), strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the whole of it"
+        raise InvalidInput(
+            f"the agent's definition cannot be used: {where}: {first['msg']}, found {first['input']!r:.80}. "
+            "Is the client newer than the server? Upgrade the server first.",
+            code="bad_agent",
+        ) from None
+    names = [tool.name for tool in spec.tools]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InvalidInput(
-            f"agent {data.get('name')!r} has more than one tool named {twice[0]!r}. Give one of them another name: "
+            f"agent {spec.name!r} has more than one tool named {twice[0]!r}. Give one of them another name: "
             "`@tool(name=...)`.",
             code="duplicate_tool",
             tool=twice[0],
         )
-    limits = _build(LimitsEntry, _object(data.get("limits", {}), "limits"), "limits")
-    return _build(AgentSpec, {**data, "tools": tools, "limits": limits}, "agent")
+    return spec
+
+
+@cache
+def _reader() -> TypeAdapter[AgentSpec]:
+    from pydantic import TypeAdapter  # noqa: PLC0415 - as above
+
+    return TypeAdapter(AgentSpec)
 
 
 def spec_digest(spec: dict[str, Json]) -> str:
     """Return the fingerprint that tells definitions apart."""
     return codec.digest(spec)
-
-
-def _build(kind: type[T], data: dict[str, Any], what: str) -> T:
-    known = {one.name for one in fields(cast("Any", kind))}
-    unknown = sorted(data.keys() - known)
-    if unknown:
-        raise InvalidInput(
-            f"{what} {data.get('name', '')!r} has a field {unknown[0]!r} that this version does not know. "
-            "Is the client newer than the server? Upgrade the server first.",
-            code="bad_agent",
-        )
-    try:
-        return kind(**data)
-    except TypeError as error:
-        raise InvalidInput(f"{what} {data.get('name', '')!r} is incomplete: {error}.", code="bad_agent") from None
-
-
-def _object(value: Json, what: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise InvalidInput(f"{what} should be a JSON object, found {type(value).__name__}.", code="bad_agent")
-    return value
-
-
-def _list(value: Json) -> list[Json]:
-    if not isinstance(value, list):
-        raise InvalidInput(f"tools should be a JSON list, found {type(value).__name__}.", code="bad_agent")
-    return value

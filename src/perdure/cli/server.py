@@ -39,6 +39,14 @@ def server(
     insecure_no_auth: Annotated[
         bool, typer.Option("--insecure-no-auth", help="Ask for no key. Only on loopback.")
     ] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A further name that clients may use for this server. May be repeated."),
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(metavar="URL", help="A web page that may call this server. May be repeated."),
+    ] = None,
     lease_seconds: Annotated[
         float,
         typer.Option(
@@ -65,7 +73,14 @@ def server(
     log.configure(log_level)
     plan = Plan(
         store=_file(store) if store else str(default_store()),
-        options=ServeOptions(host=host, port=port, auth=not insecure_no_auth, state_file=state_file.default_path()),
+        options=ServeOptions(
+            host=host,
+            port=port,
+            hosts=tuple(allow_host or ()),
+            origins=tuple(allow_origin or ()),
+            auth=not insecure_no_auth,
+            state_file=state_file.default_path(),
+        ),
         agents=load_agents(serve or ()),
         scripts=_scripts(script or ()),
         lease_ms=lease_ms or round(lease_seconds * 1000),

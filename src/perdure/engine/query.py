@@ -17,6 +17,8 @@ from perdure.core.work import Failure
 from perdure.errors import NotFound
 from perdure.store.protocol import Reads, Row
 
+PAGE_BYTES = 4_000_000
+"""How much of a log is read at once for somebody else."""
 AFTER_ALL_IDS = "~"
 """Sorts after every id."""
 
@@ -91,10 +93,19 @@ def execution_page(
 def events_between(reads: Reads, execution: str, after: int, limit: int) -> list[Event]:
     """Return up to `limit` events above `after`."""
     rows = reads.rows("events_after", shard=shard_of(execution), execution=execution, after=after, limit=limit)
-    return [
-        Event(row["seq"], Kind(row["kind"]), row["address"], row["digest"], codec.decode(row["data"]), row["at_ms"])
-        for row in rows
-    ]
+    return [_event(row) for row in rows]
+
+
+def events_page(reads: Reads, execution: str, after: int, limit: int) -> list[Event]:
+    """Return up to `limit` events above `after`, fewer if they are large: about `PAGE_BYTES`, and at least one."""
+    rows = reads.rows(
+        "events_page", shard=shard_of(execution), execution=execution, after=after, limit=limit, most=PAGE_BYTES
+    )
+    return [_event(row) for row in rows]
+
+
+def _event(row: Row) -> Event:
+    return Event(row["seq"], Kind(row["kind"]), row["address"], row["digest"], codec.decode(row["data"]), row["at_ms"])
 
 
 def approvals_of(

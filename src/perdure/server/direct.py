@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 TERMINAL_KINDS = frozenset({Kind.COMPLETED, Kind.FAILED, Kind.CANCELLED})
 PAGE = 1_000
+HEARD = 1_000
+"""Hints that a follower keeps while its reader is slow."""
 POLL_SECONDS = 5.0
 """How often a follower looks without a hint."""
 
@@ -81,6 +83,8 @@ class DirectApi:
             raise InvalidInput(f"there is no state {state!r}. The states are: {', '.join(states.Execution)}.")
         if not 1 <= limit <= PAGE:
             raise InvalidInput(f"limit should be 1 to {PAGE}, found {limit}.")
+        if cursor is not None and not cursor.startswith("exe_"):
+            raise InvalidInput(f"cursor {cursor!r} is none that a page gave. Start without one.")
         return await self._bridge.read(
             lambda reads: query.execution_page(
                 reads, self._company, state=state, agent=agent, cursor=cursor, limit=limit
@@ -93,7 +97,7 @@ class DirectApi:
 
         def page(reads: Reads) -> list[Event]:
             query.execution_row_of(reads, self._company, execution)
-            return query.events_between(reads, execution, after, limit)
+            return query.events_page(reads, execution, after, limit)
 
         return await self._bridge.read(page)
 
@@ -102,31 +106,36 @@ class DirectApi:
         stir = asyncio.Event()
 
         def hear(note: Note) -> None:
+            if len(heard) > HEARD:  # a slow reader: what is dropped here leaves a gap, and is read from the log
+                heard.clear()
             heard.extend(events_of(note.rows))
             stir.set()
 
         with self._node.hub.listening([("events", execution)], hear):
             # Read after we began to listen: nothing falls between.
-            news: list[Event] | None = await self.events(execution, after=after)
-            while news is not None:
+            news = await self.events(execution, after=after)
+            while True:
                 for event in news:
                     yield event
                 if news and news[-1].kind in TERMINAL_KINDS:
                     return
+                if not news and await self._over(execution, after):
+                    return
                 after = news[-1].seq if news else after
                 news = _next_heard(heard, after) or await self._look(execution, after, stir, heard)
 
-    async def _look(self, execution: str, after: int, stir: asyncio.Event, heard: deque[Event]) -> list[Event] | None:
-        """Wait for news; read the log if none is heard for long or something is missing. None when it is over."""
+    async def _look(self, execution: str, after: int, stir: asyncio.Event, heard: deque[Event]) -> list[Event]:
+        """Wait for news; read the log if none is heard for long or something is missing."""
         if not heard:
             stir.clear()
             if await _stirred(stir):
                 return _next_heard(heard, after)
-        page = await self.events(execution, after=after)
-        if page:
-            return page
+        return await self.events(execution, after=after)
+
+    async def _over(self, execution: str, after: int) -> bool:
+        """Whether nothing will ever come after `after`."""
         row = await self._bridge.read(lambda reads: query.execution_row_of(reads, self._company, execution))
-        return None if row["state"] in states.TERMINAL and row["next_seq"] - 1 <= after else []
+        return row["state"] in states.TERMINAL and row["next_seq"] - 1 <= after
 
     async def wait(self, execution: str) -> None:
         stir = asyncio.Event()
@@ -214,7 +223,7 @@ def _next_heard(heard: deque[Event], after: int) -> list[Event]:
 
 
 async def _stirred(stir: asyncio.Event) -> bool:
-    """Wait for a hint; False if none came for `POLL_SECONDS`. A timer that sets the event costs less than `wait_for`."""
+    """Wait for a hint; False if none came for `POLL_SECONDS`. A timer that sets it costs less than `wait_for`."""
     loop = asyncio.get_running_loop()
     timer = loop.call_later(POLL_SECONDS, stir.set)
     try:

@@ -71,6 +71,15 @@ SELECT seq, kind, address, digest, data, at_ms FROM events
 WHERE shard = :shard AND execution = :execution AND seq > :after
 ORDER BY seq LIMIT :limit;
 
+-- name: events_page
+-- A page of a log that is bounded in size as well as in number; the first event is always in it.
+SELECT seq, kind, address, digest, data, at_ms FROM (
+    SELECT e.*, SUM(LENGTH(data)) OVER (ORDER BY seq) - LENGTH(data) AS before FROM events e
+    WHERE shard = :shard AND execution = :execution AND seq > :after
+    ORDER BY seq LIMIT :limit
+) page
+WHERE before < :most ORDER BY seq;
+
 -- name: execution_state
 -- The state of one execution of a company.
 SELECT state FROM executions WHERE shard = :shard AND id = :id AND company = :company;
