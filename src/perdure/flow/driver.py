@@ -55,7 +55,8 @@ class Run:
         self._ended = False
         self.writing = False
         """Whether an append is under way: its answer will bring all news along, so hints need not."""
-        self._gap = False
+        self._heard = 0
+        """The newest `seq` known to exist. Above `replay.last_seq`, there is something to be read."""
         self._pausing = False
         self._since_ms = 0
 
@@ -64,6 +65,7 @@ class Run:
     async def drive(self, journal: Journal, events: Iterable[Event]) -> Outcome:
         """Take the execution as far as it goes under the journal's fence. Never raises on the run's account."""
         self._since_ms = self._clock.monotonic_ms()
+        self._failure = None
         self._take(events)
         if self._task is None:
             self._task = asyncio.create_task(self._main, name=self.execution)
@@ -83,9 +85,11 @@ class Run:
         except UserError as error:  # the log refused what was to be written, and would again
             return await self._halt(journal, Halt.poison("what it recorded was refused", error))
 
-    def hint(self, events: Iterable[Event]) -> None:
-        """Hear that something was appended. Safe at any time; a gap is read before anything later is handed over."""
+    def hint(self, events: Iterable[Event], last_seq: int = 0) -> None:
+        """Hear what was appended, or only up to which `seq`. Safe at any time; what is missing is read before anything
+        later is handed over."""
         self._take(events)
+        self._heard = max(self._heard, last_seq)
         self._stir.set()
 
     def interrupt(self, reason: LeaseLost | Failed) -> None:
@@ -124,18 +128,17 @@ class Run:
             await self._meter.dry()
         if self._failure is not None:
             raise self._failure
-        if self._gap:
-            self._gap = False
+        if self._heard > self.replay.last_seq:
             self._take(await journal.events(self.replay.last_seq))
-        if self._pausing and self.replay.used_up:
-            return await self._settle_down(journal)
-        match self.replay.advance(in_io=self._meter.in_io > 0):
+        match self.replay.advance(in_io=self._meter.in_io > 0, paused=self._pausing):
             case Deliver(ask, event):
                 self._pending.pop(ask.address).wait.give(event)
             case Tell(event):
                 self._tell(event)
             case Begin(asks):
                 self._begin(asks)
+            case Idle() if self._pausing and self.replay.used_up:
+                return await self._settle_down(journal)
             case Idle():
                 return await self._idle(journal)
         return None
@@ -188,7 +191,7 @@ class Run:
             return await self._try_finish(journal, self._finishing)
         elif self._bodies or self._meter.in_io:
             await self._stir.wait()
-        elif not await self._stirred_within(LINGER_SECONDS):
+        elif not await _stirred(self._stir, LINGER_SECONDS):
             return await self._park(journal)
         return None
 
@@ -203,18 +206,11 @@ class Run:
 
     async def _park(self, journal: Journal) -> Outcome | None:
         """Let go, unless news came while this was decided: what is fed but not handed over must not be slept on."""
-        if self._gap or not self.replay.used_up:
+        if self._heard > self.replay.last_seq or not self.replay.used_up:
             return None
         events = await journal.park(self.replay.last_seq, self._active_ms())
         self._take(events)
         return None if events else "parked"
-
-    async def _stirred_within(self, seconds: float) -> bool:
-        timer = asyncio.get_running_loop().call_later(seconds, self._stir.set)
-        await self._stir.wait()
-        in_time = timer.when() > asyncio.get_running_loop().time()
-        timer.cancel()
-        return in_time
 
     async def _try_finish(self, journal: Journal, finishing: tuple[str, Wait]) -> Outcome | None:
         answer = await journal.finish(self.replay.last_seq, self._active_ms(), "complete", finishing[0])
@@ -240,12 +236,17 @@ class Run:
         """End it as failed whatever its code is doing."""
         await self.close()
         data = codec.encode({"error": failed.message, "code": failed.code})
+        news: list[Event] = []
         try:
             while True:
+                self._take(news)
                 answer = await journal.finish(self.replay.last_seq, self._active_ms(), "fail", data)
-                if not isinstance(answer, list):
+                if answer == "ended":
                     return "ended"
-                self._take(answer)
+                # Held: paused, or cancelled under its workers. Whoever goes on with it ends it.
+                news = answer if answer != "held" else await journal.park(self.replay.last_seq, 0)
+                if not news:
+                    return "halted"
         except LeaseLost:
             return "lost"
 
@@ -260,9 +261,9 @@ class Run:
     def _take(self, events: Iterable[Event]) -> None:
         events = tuple(events)
         known = self.replay.last_seq
-        if not self.replay.feed(events):
-            self._gap = True
+        self.replay.feed(events)
         for event in events:
+            self._heard = max(self._heard, event.seq)
             if known < event.seq <= self.replay.last_seq and event.kind in _PAUSING:
                 self._pausing = event.kind is Kind.PAUSED
 
@@ -270,6 +271,15 @@ class Run:
         now_ms = self._clock.monotonic_ms()
         active_ms, self._since_ms = now_ms - self._since_ms, now_ms
         return active_ms
+
+
+async def _stirred(stir: asyncio.Event, seconds: float) -> bool:
+    """Wait until the event is set; False if it was not within the time."""
+    loop = asyncio.get_running_loop()
+    timer = loop.call_later(seconds, stir.set)
+    await stir.wait()
+    timer.cancel()
+    return timer.when() > loop.time()
 
 
 def _terminal(task: asyncio.Task[Any]) -> tuple[Literal["complete", "fail", "end"], str]:

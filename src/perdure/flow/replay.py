@@ -79,16 +79,12 @@ class Replay:
         self.takeovers = 0
         """Changes of holder since the last recorded asking: an unrecorded step may have been tried that often."""
 
-    def feed(self, events: Iterable[Event]) -> bool:
-        """Add events to the end of the log; known ones are skipped. False, adding nothing more, if there is a gap."""
+    def feed(self, events: Iterable[Event]) -> None:
+        """Add events to the end of the log. Known ones are skipped, and what stands behind a gap is left out."""
         for event in events:
-            if event.seq <= self.last_seq:
-                continue
-            if event.seq != self.last_seq + 1:
-                return False
-            self._queue.append(event)
-            self.last_seq = event.seq
-        return True
+            if event.seq == self.last_seq + 1:
+                self._queue.append(event)
+                self.last_seq = event.seq
 
     @property
     def used_up(self) -> bool:
@@ -104,10 +100,11 @@ class Replay:
         self._new.append(ask)
         return ask
 
-    def advance(self, *, in_io: bool = False) -> Move:
+    def advance(self, *, in_io: bool = False, paused: bool = False) -> Move:
         """Return what comes next. Call it only when the code has run dry.
 
         `in_io`: some of the code waits for something of its own, so a record it has not asked for yet is no mismatch.
+        `paused`: nothing begins; what was asked for begins when it is over.
         """
         while self._queue:
             move = self._look(self._queue[0], in_io=in_io)
@@ -116,6 +113,8 @@ class Replay:
             self._queue.popleft()
             if move is not None:
                 return move
+        if paused:
+            return Idle()
         begin, self._new = tuple(ask for ask in self._new if not ask.recorded and not ask.abandoned), []
         return Begin(begin) if begin else Idle()
 
@@ -138,6 +137,8 @@ class Replay:
         if ask.kind is not event.kind or ask.digest != event.digest:
             found = f"{ask.kind} with arguments {ask.digest or 'none'}"
             raise Mismatch(self._say(f"the code asks there for {found}", _shown(event)))
+        if ask.recorded:
+            raise Mismatch(self._say("that step is recorded a second time", _shown(event)))
         ask.recorded = True
         self.takeovers = 0
         if event.kind is not Kind.STEP_RECORDED or ask.abandoned:

@@ -1,0 +1,170 @@
+"""A log in memory under the engine's rules, for what is proved about runs alone: no store, no thread, any loop.
+
+`Journal` is a port; this is its third implementation, beside the direct one and the one over HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal
+
+from perdure.core import codec
+from perdure.core.events import ASKED, Event, Kind
+from perdure.core.items import Item, OpenApproval, ScheduleTask, SetTimer, StepDone
+from perdure.errors import LeaseLost
+from perdure.flow.driver import Run
+
+TERMINAL = frozenset({Kind.COMPLETED, Kind.FAILED, Kind.CANCELLED})
+STILL = frozenset({Kind.PAUSED, Kind.STUCK})
+
+
+class MemoryLog:
+    """One execution's log, and who may write to it."""
+
+    def __init__(self, events: Sequence[Event] = ()) -> None:
+        self.events = list(events) or [Event(1, Kind.STARTED, "", "", {"input": "hi"}, 0)]
+        self.held: set[str] = set()
+        """Tasks that workers hold: a cancelled execution does not end over them."""
+        self.deaf = False
+        """Whether hints are lost."""
+        self.fence = 0
+        self.journals: list[MemoryJournal] = []
+        self.run: Run | None = None
+        self.news = asyncio.Event()
+        """Set by every append."""
+        self.on_append: Callable[[], None] = lambda: None
+
+    def append(self, kind: Kind, address: str = "", digest: str = "", **data: Any) -> Event:
+        """Add a fact, and tell the holder's run unless it is deaf."""
+        data = codec.decode(codec.encode(data))
+        event = Event(len(self.events) + 1, kind, address, digest, data, 0)
+        self.events.append(event)
+        self.news.set()
+        if self.run is not None and not self.deaf:
+            self.run.hint([event], event.seq)
+        self.on_append()
+        return event
+
+    def claim(self, run: Run) -> MemoryJournal:
+        """Give it to a run. Whoever held it before has lost it."""
+        self.fence += 1
+        self.run = run
+        self.journals.append(MemoryJournal(self, self.fence))
+        return self.journals[-1]
+
+    def take_over(self) -> None:
+        """Take it away from a holder that did not let go."""
+        self.fence += 1
+        self.run = None
+        self.append(Kind.TAKEN_OVER, fence=self.fence)
+
+    def last(self, kinds: Iterable[Kind]) -> Event | None:
+        """Return the latest event of these kinds."""
+        return next((event for event in reversed(self.events) if event.kind in kinds), None)
+
+    @property
+    def ended(self) -> bool:
+        return self.events[-1].kind in TERMINAL
+
+    @property
+    def still(self) -> bool:
+        """Whether it is paused or stuck."""
+        last = self.last({*STILL, Kind.RESUMED, Kind.CANCEL_REQUESTED})
+        return last is not None and last.kind in STILL
+
+    @property
+    def cancelling(self) -> bool:
+        return self.last({Kind.CANCEL_REQUESTED}) is not None
+
+    @property
+    def kinds(self) -> list[str]:
+        return [str(event.kind) for event in self.events]
+
+    def open(self) -> dict[str, Event]:
+        """Return what was asked for and waits for an answer, by address."""
+        waiting = {event.address: event for event in self.events if event.kind in ASKED}
+        for event in self.events:
+            if event.kind not in ASKED or event.kind is Kind.STEP_RECORDED:
+                waiting.pop(event.address, None)
+        return waiting
+
+
+class MemoryJournal:
+    """`Journal` under one fence."""
+
+    def __init__(self, log: MemoryLog, fence: int) -> None:
+        self._log = log
+        self._fence = fence
+        self.verbs: list[str] = []
+        """What was asked of it, in order."""
+        self.gate: Callable[[str], Any] | None = None
+        """Awaited before a verb takes effect."""
+
+    async def record(self, seen: int, items: Sequence[Item]) -> list[Event]:
+        await self._enter("record")
+        known = {event.address for event in self._log.events[seen:] if event.kind in ASKED}
+        for item in items:
+            if item.address not in known:
+                kind, data = _fact(item)
+                self._append(kind, item.address, item.digest, **data)
+        return self._log.events[seen:]
+
+    async def events(self, after: int) -> list[Event]:
+        await self._enter("events")
+        return self._log.events[after:]
+
+    async def park(self, seen: int, active_ms: int) -> list[Event]:
+        await self._enter("park")
+        if len(self._log.events) == seen:
+            self._let_go()
+        return self._log.events[seen:]
+
+    async def finish(
+        self, seen: int, active_ms: int, event: Literal["complete", "fail", "end"], data: str
+    ) -> list[Event] | Literal["ended", "held"]:
+        await self._enter("finish")
+        if len(self._log.events) != seen:
+            return self._log.events[seen:]
+        if self._log.still or (self._log.cancelling and self._log.held):
+            return "held"
+        kind = Kind.CANCELLED if self._log.cancelling else {"complete": Kind.COMPLETED, "fail": Kind.FAILED}[event]
+        self._append(kind, **({} if self._log.cancelling else codec.decode(data)))
+        self._let_go()
+        return "ended"
+
+    async def halt(self, event: Literal["pause", "stick"], reason: str, message: str) -> None:
+        await self._enter("halt")
+        if self._log.cancelling:
+            self._append(Kind.CANCELLED)
+        elif not self._log.still:
+            self._append(Kind.PAUSED if event == "pause" else Kind.STUCK, reason=reason, message=message)
+        self._let_go()
+
+    async def _enter(self, verb: str) -> None:
+        self.verbs.append(verb)
+        await asyncio.sleep(0)
+        if self.gate is not None:
+            await self.gate(verb)
+        if self._fence != self._log.fence or self._log.ended:
+            raise LeaseLost("its fence moved on")
+
+    def _append(self, kind: Kind, address: str = "", digest: str = "", **data: Any) -> None:
+        run, self._log.run = self._log.run, None  # the answer brings one's own along
+        self._log.append(kind, address, digest, **data)
+        self._log.run = run
+
+    def _let_go(self) -> None:
+        self._log.run = None
+
+
+def _fact(item: Item) -> tuple[Kind, dict[str, Any]]:
+    match item:
+        case StepDone():
+            return Kind.STEP_RECORDED, codec.decode(item.data)
+        case ScheduleTask():
+            return Kind.TASK_SCHEDULED, {"tool": item.tool, "args": item.args}
+        case OpenApproval():
+            return Kind.WAIT_OPENED, {"id": item.id, "tool": item.tool, "args": item.args}
+        case SetTimer():
+            return Kind.TIMER_SET, {"due_ms": item.delay_ms}
