@@ -42,6 +42,8 @@ class Bodies:
         self._done = done
         self._broke = broke
         self._running: set[asyncio.Task[None]] = set()
+        self._cancelled: set[str] = set()
+        """Names of the tasks that we cancelled ourselves."""
 
     def __bool__(self) -> bool:
         """Whether any runs."""
@@ -58,12 +60,17 @@ class Bodies:
         """Cancel all of them; return the tasks, to be awaited."""
         left = list(self._running)
         for task in left:
+            self._cancelled.add(task.get_name())
             task.cancel()
         return left
 
     async def _run(self, ask: Ask, body: Body, attempt: Try) -> None:
         try:
             text = await body(attempt)
+        except asyncio.CancelledError as error:
+            if attempt.key not in self._cancelled:  # by something inside it: nobody would ever answer the step
+                self._broke(Halt.poison(f"step {ask.address!r} was cancelled from within", error))
+            raise
         except Paused as pause:
             self._broke(Halt("pause", pause.reason, pause.message))
         except Exception as error:  # noqa: BLE001 - a bug in a body must stop this run only, and be seen
