@@ -22,37 +22,42 @@ if TYPE_CHECKING:
     from perdure.server.serve import Ready
 
 
+Host = Annotated[str, typer.Option(metavar="NAME", help="Where to listen.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="On which port; 0 takes a free one.")]
+StorePath = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH",
+        envvar="PERDURE_STORE",
+        help="The SQLite file. By default perdure/perdure.db in the user's state folder.",
+    ),
+]
+Serve = Annotated[
+    list[str] | None, typer.Option(metavar="MODULE:AGENT", help="Run this agent's tools here too. May be repeated.")
+]
+AllowHost = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="A further name that clients may use for this server. May be repeated."),
+]
+AllowOrigin = Annotated[
+    list[str] | None, typer.Option(metavar="URL", help="A web page that may call this server. May be repeated.")
+]
+NoAuth = Annotated[bool, typer.Option("--insecure-no-auth", help="Ask for no key. Only on loopback.")]
+LeaseSeconds = Annotated[
+    float,
+    typer.Option(min=0.2, metavar="N", help="How long an execution stays with a server that gives no sign of life."),
+]
+
+
 def server(
-    host: Annotated[str, typer.Option(metavar="NAME", help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="On which port; 0 takes a free one.")] = 6767,
-    store: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH",
-            envvar="PERDURE_STORE",
-            help="The SQLite file. By default perdure/perdure.db in the user's state folder.",
-        ),
-    ] = None,
-    serve: Annotated[
-        list[str] | None, typer.Option(metavar="MODULE:AGENT", help="Run this agent's tools here too. May be repeated.")
-    ] = None,
-    insecure_no_auth: Annotated[
-        bool, typer.Option("--insecure-no-auth", help="Ask for no key. Only on loopback.")
-    ] = False,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="A further name that clients may use for this server. May be repeated."),
-    ] = None,
-    allow_origin: Annotated[
-        list[str] | None,
-        typer.Option(metavar="URL", help="A web page that may call this server. May be repeated."),
-    ] = None,
-    lease_seconds: Annotated[
-        float,
-        typer.Option(
-            min=0.2, metavar="N", help="How long an execution stays with a server that gives no sign of life."
-        ),
-    ] = 30.0,
+    host: Host = "127.0.0.1",
+    port: Port = 6767,
+    store: StorePath = None,
+    serve: Serve = None,
+    insecure_no_auth: NoAuth = False,
+    allow_host: AllowHost = None,
+    allow_origin: AllowOrigin = None,
+    lease_seconds: LeaseSeconds = 30.0,
     log_level: LogLevel = "info",
     as_json: AsJson = False,
     script: Annotated[list[str] | None, typer.Option(hidden=True, metavar="NAME=MODULE:SCRIPT")] = None,
