@@ -65,8 +65,8 @@ def wave(store: Store, size: int) -> int:
         _append(db, executions, "step_recorded", "turn 6/model", reply)
     with store.write() as db:
         _append(db, executions, "completed", "", codec.encode({"output": {"result": "done"}}))
-        for one in executions:
-            db.run("delete_owned", shard=one.row["shard"], execution=one.row["id"])
+        db.many("delete_owned", [_place(one) for one in executions])
+        db.many("delete_ready", [_place(one) for one in executions])
     return size * TURNS * 2
 
 
@@ -99,12 +99,16 @@ def _start(db: Connection, executions: list[Execution]) -> None:
 
 
 def _claim(db: Connection, executions: list[Execution]) -> None:
+    lease = {"holder": "srv", "fence": 1, "since_ms": db.now_ms, "lease_until_ms": db.now_ms + 30_000}
     for one in executions:
-        place = {"shard": one.row["shard"], "execution": one.row["id"]}
-        db.run("delete_ready", **place)
         one.row.update(fence=1, state=states.Execution.RUNNING, ownership=states.Ownership.OWNED)
-        db.run("insert_owned", **place, holder="srv", fence=1, since_ms=db.now_ms, lease_until_ms=db.now_ms + 30_000)
+    db.many("delete_ready", [_place(one) for one in executions])
+    db.many("insert_owned", [{**_place(one), **lease} for one in executions])
     db.many("update_execution", [one.row for one in executions])
+
+
+def _place(one: Execution) -> dict[str, Any]:
+    return {"shard": one.row["shard"], "execution": one.row["id"]}
 
 
 def _append(db: Connection, executions: list[Execution], kind: str, address: str, data: str) -> None:
@@ -133,13 +137,13 @@ def _task(one: Execution, address: str, now_ms: int) -> dict[str, Any]:
 
 
 def _lease(one: Execution, address: str, now_ms: int) -> dict[str, Any]:
-    place = {"shard": one.row["shard"], "execution": one.row["id"], "address": address, "fence": 0}
+    place = {**_place(one), "address": address, "fence": 0}
     lease = {"lease_ms": 30_000, "lease_until_ms": now_ms + 30_000, "now_ms": now_ms}
     return {**place, **lease, "worker": "wrk", "nonce": "n" * 32, "raised": 1, "state": states.Task.READY}
 
 
 def _done(one: Execution, address: str, now_ms: int) -> dict[str, Any]:
-    place = {"shard": one.row["shard"], "execution": one.row["id"], "address": address}
+    place = {**_place(one), "address": address}
     return {**place, "state": states.Task.DONE, "run_at_ms": 1, "worker": "wrk", "attempt": 1, "now_ms": now_ms}
 
 

@@ -68,13 +68,13 @@ def _take(tx: Tx, claim: Claim, found: Row) -> Claimed | None:
     row = tx.execution(found["execution"])
     if row is None or row.ownership != states.Ownership.READY or not row.may("claim"):
         return None
-    tx.run("delete_ready", shard=row.shard, execution=row.id)
+    tx.later("delete_ready", shard=row.shard, execution=row.id)
     row.move("claim")
     row.fence += 1
     row.ownership = states.Ownership.OWNED
     if found["abandoned"]:
         tx.append(row, Kind.TAKEN_OVER, data={"fence": row.fence})
-    tx.run(
+    tx.later(
         "insert_owned",
         shard=row.shard,
         execution=row.id,

@@ -111,7 +111,7 @@ def set_task(
 ) -> None:
     """Change a task's state; back on its queue it is announced, at once or when its pause is over."""
     again = state == states.Task.READY
-    tx.run(
+    tx.later(
         "set_task",
         shard=execution.shard,
         execution=execution.id,

@@ -109,7 +109,7 @@ def _pause(tx: Tx, row: Signal, execution: ExecutionRow) -> int | Conflict:
     execution.move("pause")
     execution.reason = states.Reason.USER
     if execution.ownership == states.Ownership.READY:
-        tx.run("delete_ready", shard=execution.shard, execution=execution.id)
+        tx.later("delete_ready", shard=execution.shard, execution=execution.id)
         execution.ownership = states.Ownership.PARKED
     tx.append(execution, Kind.PAUSED, data={"reason": states.Reason.USER, "message": row.text, "by": row.by})
     if abandoned:

@@ -1,4 +1,8 @@
-"""Make an execution claimable when something happened to it. The one rule behind every completion."""
+"""Make an execution claimable when something happened to it. The one rule behind every completion.
+
+Within one operation an execution leaves the lists `owned` and `ready` before it enters one, never after. So these
+changes can wait for its end, where those of a kind go together.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ def wake(tx: Tx, row: ExecutionRow) -> None:
 
 def put_ready(tx: Tx, row: ExecutionRow, *, abandoned: bool = False) -> None:
     """Insert the `ready` row of an execution whose ownership is `ready`."""
-    tx.run(
+    tx.later(
         "insert_ready",
         shard=row.shard,
         execution=row.id,
@@ -40,7 +44,7 @@ def shut_out(tx: Tx, row: ExecutionRow) -> None:
 
 def let_go(tx: Tx, row: ExecutionRow) -> None:
     """End the ownership of an execution without making it claimable."""
-    tx.run("delete_owned", shard=row.shard, execution=row.id)
-    tx.run("delete_ready", shard=row.shard, execution=row.id)
+    tx.later("delete_owned", shard=row.shard, execution=row.id)
+    tx.later("delete_ready", shard=row.shard, execution=row.id)
     row.ownership = states.Ownership.PARKED
     row.changed = True

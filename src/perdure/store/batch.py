@@ -208,7 +208,11 @@ def _apply(tx: Tx, groups: Sequence[list[Entry]]) -> list[list[Any]]:
         running.append(steps)
         wanted.extend(_first_half(steps, entries))
     tx.lock(wanted)
-    return [_finish(steps, entries) for steps, entries in zip(running, groups, strict=True)]
+    results: list[list[Any]] = []
+    for steps, entries in zip(running, groups, strict=True):
+        results.append(_finish(steps, entries))
+        tx.end_operation()
+    return results
 
 
 def _first_half(steps: Steps[Any], entries: list[Entry]) -> Iterable[Ref]:

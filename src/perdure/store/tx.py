@@ -37,7 +37,9 @@ class Tx:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._executions: dict[str, ExecutionRow] = {}
-        self._events: list[dict[str, Any]] = []
+        self._events: dict[str, list[Params]] = {}
+        """By execution, in `seq` order."""
+        self._later: dict[str, list[Params]] = {}
         self._created: list[ExecutionRow] = []
         self._notes: dict[tuple[str, str, int], Note] = {}
         self.now_ms = connection.now_ms
@@ -58,6 +60,16 @@ class Tx:
     def many(self, query: str, params: Sequence[Params]) -> None:
         if params:
             self._connection.many(query, params)
+
+    def later(self, query: str, **params: Any) -> None:
+        """Run a statement when the operation ends, with the others of its kind. For rows that nobody reads before."""
+        self._later.setdefault(query, []).append(params)
+
+    def end_operation(self) -> None:
+        """Run what was put off. Called by the writer, so that the next operation of the batch finds it done."""
+        for query, params in self._later.items():
+            self.many(query, params)
+        self._later.clear()
 
     def each(self, query: str, params: Sequence[Params]) -> list[list[Row]]:
         return self._connection.each(query, params) if params else []
@@ -85,7 +97,7 @@ class Tx:
         row.next_seq = seq + 1
         row.updated_ms = self.now_ms
         row.changed = True
-        self._events.append(
+        self._events.setdefault(row.id, []).append(
             {
                 "shard": row.shard,
                 "execution": row.id,
@@ -103,7 +115,8 @@ class Tx:
 
     def appended(self, execution: str, after: int) -> list[Params]:
         """Return the events that this transaction itself appended to an execution, above `after`."""
-        return [event for event in self._events if event["execution"] == execution and event["seq"] > after]
+        events = self._events.get(execution, [])
+        return events[max(after + 1 - events[0]["seq"], 0) :] if events else []
 
     def announce(self, topic: str, key: str = "", *, after_ms: int = 0) -> None:
         """Ask for a hint after the commit; the same one twice is given once."""
@@ -111,15 +124,11 @@ class Tx:
 
     def flush(self) -> list[Note]:
         """Write new and changed executions and the appended events; return the hints to give once committed."""
+        self.end_operation()
         self.many("insert_execution", [params_of(row) for row in sorted(self._created, key=lambda row: row.ref)])
         created = {row.id for row in self._created}
         changed = [row for row in self._executions.values() if row.changed and row.id not in created]
         self.many("update_execution", [params_of(row) for row in changed])
-        self.many("insert_event", self._events)
-        return [*self._event_notes(), *self._notes.values()]
-
-    def _event_notes(self) -> list[Note]:
-        by_execution: dict[str, list[Params]] = {}
-        for event in self._events:
-            by_execution.setdefault(event["execution"], []).append(event)
-        return [Note("events", execution, rows=tuple(rows)) for execution, rows in by_execution.items()]
+        self.many("insert_event", [event for events in self._events.values() for event in events])
+        news = [Note("events", execution, rows=tuple(events)) for execution, events in self._events.items()]
+        return [*news, *self._notes.values()]
