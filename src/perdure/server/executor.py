@@ -23,9 +23,9 @@ from perdure.core.ports import Clock, Random
 from perdure.core.states import Reason
 from perdure.engine.claim import Claim, Claimed, claim
 from perdure.engine.sweep import Drop, Renew, drop, renew
-from perdure.errors import LeaseLost, PerdureError, StoreFailed
+from perdure.errors import LeaseLost, PerdureError, StoreFailed, UserError
 from perdure.flow.context import Failed
-from perdure.flow.driver import Run
+from perdure.flow.driver import Outcome, Run
 from perdure.log import get_log
 from perdure.models.port import Models
 from perdure.server.bridge import Bridge
@@ -41,6 +41,8 @@ POLL_SECONDS = 5.0
 BATCH = 64
 """Most executions claimed at once."""
 _NEVER_MS = 366 * 86_400_000
+_POISON = (ValueError, LookupError, TypeError, UserError)
+"""What an undecodable log or definition raises: trying again would not change it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,26 @@ class _Live:
     run: Run
     fence: int
     active_limit_ms: int | None
+
+
+class _Ear:
+    """Hears what is appended to one execution, from before its log is read."""
+
+    def __init__(self) -> None:
+        self._run: Run | None = None
+        self._heard = 0
+
+    def listen_for(self, run: Run) -> None:
+        """Pass on what was heard so far, and from now on everything."""
+        self._run = run
+        run.hint((), self._heard)
+
+    def __call__(self, note: Note) -> None:
+        self._heard = note.rows[-1]["seq"]
+        if self._run is not None:
+            last = self._run.replay.last_seq
+            wanted = () if self._run.writing else events_of([row for row in note.rows if row["seq"] > last])
+            self._run.hint(wanted, self._heard)
 
 
 class Executor:
@@ -83,6 +105,10 @@ class Executor:
         """Last `seq` fed to each parked run. Read by the writer's thread during a claim."""
         self._specs: OrderedDict[tuple[str, str], AgentSpec] = OrderedDict()
         self._drives: set[asyncio.Task[None]] = set()
+        self._closing: set[asyncio.Task[None]] = set()
+        """Evicted runs on their way out."""
+        self._opening: set[str] = set()
+        """Claimed, and not yet among `_owned`."""
         self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Gets the first error of a drive that is nobody's run's: it ends the executor."""
         self._unknown: set[str] = set()
@@ -112,7 +138,7 @@ class Executor:
     async def _claim_forever(self) -> None:
         while True:
             self._wake.clear()  # before looking: a hint that lands during the claim must survive it
-            limit = min(BATCH, self._options.capacity - len(self._owned))
+            limit = min(BATCH, self._options.capacity - len(self._drives))
             claimed: list[Claimed] = []
             if limit > 0:
                 try:
@@ -137,34 +163,50 @@ class Executor:
 
     def _drove(self, task: asyncio.Task[None]) -> None:
         self._drives.discard(task)
+        self._wake.set()  # there is room again
         if not task.cancelled() and (error := task.exception()) is not None and not self._broken.done():
             self._broken.set_exception(error)
 
     async def _drive(self, claimed: Claimed) -> None:
+        """Take one execution as far as it goes. Whatever goes wrong with it goes wrong with it alone."""
         execution = claimed.ref.execution
         journal = DirectJournal(self._bridge, self._clock, claimed.ref, claimed.fence)
         try:
+            with self._hub.listening([("events", execution)], ear := _Ear()):
+                await self._drive_hearing(claimed, journal, ear)
+        except StoreFailed:
+            raise
+        except Exception:
+            log.exception("execution.let_fall", execution=execution, action="it is taken up again when its lease ends")
+
+    async def _drive_hearing(self, claimed: Claimed, journal: DirectJournal, ear: _Ear) -> None:
+        execution = claimed.ref.execution
+        self._opening.add(execution)
+        try:
             live, events = await self._open(claimed)
-        except LeaseLost:
-            return
-        except (ValueError, PerdureError) as error:
+        except _POISON as error:
             log.exception("execution.poison", execution=execution)
             with contextlib.suppress(LeaseLost):
                 await journal.halt("stick", Reason.POISON, f"its log cannot be read: {error}")
             return
+        finally:
+            self._opening.discard(execution)
+        if (older := self._owned.get(execution)) is not None:  # its lease ran out here, and it came back here
+            older.run.interrupt(LeaseLost(f"execution {execution} was claimed again"))
         self._owned[execution] = live
         limit = _end_in_time(live, claimed)
+        outcome: Outcome = "lost"
         try:
-            with self._hub.listening([("events", execution)], partial(self._hint, live.run)):
-                outcome = await live.run.drive(journal, events)
+            ear.listen_for(live.run)
+            outcome = await live.run.drive(journal, events)
         finally:
             limit.cancel()
-            del self._owned[execution]
-            self._wake.set()  # there is room again
+            if self._owned.get(execution) is live:
+                del self._owned[execution]
+            if outcome != "parked":
+                await live.run.close()
         if outcome == "parked":
             self._keep(execution, live)
-        else:
-            await live.run.close()
         log.debug("execution.let_go", execution=execution, outcome=outcome)
 
     async def _open(self, claimed: Claimed) -> tuple[_Live, list[Event]]:
@@ -204,17 +246,15 @@ class Executor:
                 self._specs.popitem(last=False)
         return spec
 
-    def _hint(self, run: Run, note: Note) -> None:
-        last = run.replay.last_seq
-        run.hint(() if run.writing else events_of([row for row in note.rows if row["seq"] > last]))
-
     def _keep(self, execution: str, live: _Live) -> None:
         self._parked[execution] = live
         self._seen[execution] = live.run.replay.last_seq
         while len(self._parked) > self._options.cache:
             oldest, old = self._parked.popitem(last=False)
             self._seen.pop(oldest, None)
-            asyncio.get_running_loop().create_task(old.run.close())
+            closing = asyncio.get_running_loop().create_task(old.run.close(), name=f"close {oldest}")
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
 
     async def _renew_forever(self) -> None:
         """Prolong what is owned, and tell the runs whose lease was lost to stop."""
@@ -242,7 +282,7 @@ class Executor:
         for execution, live in held.items():
             if fences.get(execution) != live.fence and self._owned.get(execution) is live:
                 live.run.interrupt(LeaseLost(f"execution {execution} is owned by somebody else"))
-        strangers = fences.keys() - held.keys() - self._owned.keys()
+        strangers = fences.keys() - held.keys() - self._owned.keys() - self._opening
         lost = strangers & self._unknown
         self._unknown = strangers - lost
         if lost:
@@ -252,7 +292,7 @@ class Executor:
         with anyio.CancelScope(shield=True):
             for drive in self._drives:
                 drive.cancel()
-            await asyncio.gather(*self._drives, return_exceptions=True)
+            await asyncio.gather(*self._drives, *self._closing, return_exceptions=True)
             for live in [*self._parked.values(), *self._owned.values()]:
                 await live.run.close()
             self._parked.clear()

@@ -13,16 +13,17 @@ from perdure.core.ports import Clock
 from perdure.engine.claim import LOG_PAGE
 from perdure.engine.park import Finish, Halt, Park, Released, StillHeld, finish, halt, park
 from perdure.engine.record import News, Record, record
-from perdure.errors import LeaseLost, StoreFull
+from perdure.errors import LeaseLost, Retryable
 from perdure.server.bridge import Bridge
 from perdure.store.operation import Operation
 from perdure.store.protocol import Params, Reads, Ref, Row
 
-FULL_DISK_PAUSE_SECONDS = 1.0
+PAUSE_SECONDS = 1.0
+"""While the disk is full, or the database too busy."""
 
 
 class DirectJournal:
-    """`Journal` under one fence. On a full disk it waits, holding what it has: nothing recorded is lost."""
+    """`Journal` under one fence. While the store cannot take anything it waits, and loses nothing of what it holds."""
 
     def __init__(self, bridge: Bridge, clock: Clock, ref: Ref, fence: int) -> None:
         self._bridge = bridge
@@ -61,8 +62,10 @@ class DirectJournal:
         while True:
             try:
                 answer = await self._bridge.run(operation, row)
-            except StoreFull:
-                await self._clock.sleep(FULL_DISK_PAUSE_SECONDS)
+            except Retryable as error:
+                if error.code == "shutting_down":
+                    raise
+                await self._clock.sleep(PAUSE_SECONDS)
                 continue
             if isinstance(answer, LeaseLost):
                 raise answer
