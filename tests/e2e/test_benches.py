@@ -1,0 +1,31 @@
+"""Every figure that is claimed has a script that prints it. Each runs here, as briefly as it can; nothing is judged."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCH = Path(__file__).parents[2] / "bench"
+BRIEFLY = {
+    "ceiling": ["--seconds", "0.1"],
+    "dispatch": ["--count", "3"],
+    "startup": ["--runs", "1", "--seconds", "0.5"],
+    "steps": ["--rounds", "1", "--seconds", "0.3", "--concurrency", "5", "--no-bar", "--http"],
+    "writer": ["--rounds", "1", "--seconds", "0.1"],
+}
+pytestmark = pytest.mark.bench
+
+
+@pytest.mark.parametrize("name", sorted(BRIEFLY))
+def test_a_bench_runs_and_prints_a_figure(name: str, tmp_path: Path) -> None:
+    command = [sys.executable, str(BENCH / f"{name}.py"), *BRIEFLY[name]]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert any(character.isdigit() for character in ran.stdout)
+
+
+def test_every_bench_is_run_here() -> None:
+    assert {path.stem for path in BENCH.glob("*.py")} == BRIEFLY.keys()
