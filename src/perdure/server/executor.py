@@ -40,7 +40,6 @@ POLL_SECONDS = 5.0
 """How often to look without a hint."""
 BATCH = 64
 """Most executions claimed at once."""
-_NEVER_MS = 366 * 86_400_000
 _POISON = (ValueError, LookupError, TypeError, UserError)
 """What an undecodable log or definition raises: trying again would not change it."""
 
@@ -194,13 +193,14 @@ class Executor:
         if (older := self._owned.get(execution)) is not None:  # its lease ran out here, and it came back here
             older.run.interrupt(LeaseLost(f"execution {execution} was claimed again"))
         self._owned[execution] = live
-        limit = _end_in_time(live, claimed)
+        limit = self._limited(live, claimed)
         outcome: Outcome = "lost"
         try:
             ear.listen_for(live.run)
             outcome = await live.run.drive(journal, events)
         finally:
-            limit.cancel()
+            if limit is not None:
+                limit.cancel()
             if self._owned.get(execution) is live:
                 del self._owned[execution]
             if outcome != "parked":
@@ -208,6 +208,12 @@ class Executor:
         if outcome == "parked":
             self._keep(execution, live)
         log.debug("execution.let_go", execution=execution, outcome=outcome)
+
+    def _limited(self, live: _Live, claimed: Claimed) -> asyncio.Task[None] | None:
+        if live.active_limit_ms is None:
+            return None
+        ending = _end_in_time(live, live.active_limit_ms, claimed.active_ms, self._clock)
+        return asyncio.get_running_loop().create_task(ending, name=f"limit {claimed.ref.execution}")
 
     async def _open(self, claimed: Claimed) -> tuple[_Live, list[Event]]:
         """Return a live run and the events it has not seen: the cached one, or a new one and the whole log."""
@@ -302,9 +308,8 @@ class Executor:
         return new_id(prefix, self._clock, self._random)
 
 
-def _end_in_time(live: _Live, claimed: Claimed) -> asyncio.TimerHandle:
+async def _end_in_time(live: _Live, limit_ms: int, active_ms: int, clock: Clock) -> None:
     """Have the execution fail once it was owned for longer than its limit, waits excluded."""
-    limit_ms = live.active_limit_ms
-    left_ms = _NEVER_MS if limit_ms is None else max(limit_ms - claimed.active_ms, 0)
-    failed = Failed("limit_exceeded", f"it was active for longer than limits.active ({(limit_ms or 0) / 1000:g} s).")
-    return asyncio.get_running_loop().call_later(left_ms / 1000, live.run.interrupt, failed)
+    await clock.sleep(max(limit_ms - active_ms, 0) / 1000)
+    message = f"it was active for longer than limits.active ({limit_ms / 1000:g} s)."
+    live.run.interrupt(Failed("limit_exceeded", message))
