@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
+
+import anyio
 
 from perdure.core.work import (
     ORPHAN_LEASE_MS,
@@ -81,7 +84,11 @@ class DirectTaskSource:
                     await self._node.parts.clock.sleep(SIGN_SECONDS)
         finally:
             if self._node.accepting:
-                await asyncio.shield(self._bridge.run(shrink, Shrink(self._company, info.worker, ORPHAN_LEASE_MS)))
+                with (
+                    anyio.CancelScope(shield=True),
+                    contextlib.suppress(PerdureError),
+                ):  # else its leases run their time
+                    await self._bridge.run(shrink, Shrink(self._company, info.worker, ORPHAN_LEASE_MS))
 
 
 def _answer(result: Answer | BaseException) -> Answer:
