@@ -26,6 +26,8 @@ class Strike:
     """Roles. None: the holder is stopped there and stays so until a nudge has it go on."""
     life: int = 1
     """The first of the holder's lives in which it counts."""
+    optional: bool = False
+    """Nothing is wrong if the point is not passed any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +64,12 @@ class Case:
 
     @property
     def planned_kills(self) -> int:
-        """How many processes its strikes kill."""
-        return sum(len({LAYOUTS[self.layout].get(role, role) for role in one.victims}) for one in self.strikes)
+        """How many processes its strikes kill at least."""
+        return sum(
+            len({LAYOUTS[self.layout].get(role, role) for role in one.victims})
+            for one in self.strikes
+            if not one.optional
+        )
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

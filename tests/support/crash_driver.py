@@ -101,8 +101,8 @@ class Run:
     def _aftermath(self) -> None:
         """Let what was to be killed near the end be killed, and whoever is needed to answer live again."""
         until = time.monotonic() + AFTERMATH_SECONDS
-        self._until(lambda: not self._armed or time.monotonic() > until)
-        self.outcome.unfired = [strike.point for strike in self._armed]
+        self._until(lambda: all(one.optional for one in self._armed) or time.monotonic() > until)
+        self.outcome.unfired = [one.point for one in self._armed if not one.optional]
         self._armed.clear()
         self._until(self._ask.answers)
 
@@ -262,7 +262,8 @@ def _life(kind: str, member: str, setup: Setup, spec: str) -> None:
         sys.stderr.write(f"gave up: {error}\n")
         sys.exit(GAVE_UP)
     finally:
-        write(setup.folder / f"passes-{member}.json", json.dumps(failpoints.passes()))
+        if kind != "export":
+            write(setup.folder / f"passes-{member}.json", json.dumps(failpoints.passes()))
 
 
 def run_case(case: Case, *, keep: bool = False) -> Outcome:

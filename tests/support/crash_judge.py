@@ -13,6 +13,9 @@ from urllib.parse import quote, urlsplit
 from crash_case import Outcome
 from crash_roles import Setup, write
 from perdure import AgentRuntime
+from perdure.client.timeline import timeline_of
+from perdure.core.events import Event as LoggedEvent
+from perdure.core.events import Kind
 from perdure.testing.checker import ClientLog, Expect, History, check
 from perdure.testing.evidence import Entry, Event, read_world_log
 from perdure.wire import codec
@@ -130,8 +133,17 @@ def judge(outcome: Outcome, setup: Setup, ask: Ask, expect: dict[str, Any]) -> N
     counts = report.summary()
     outcome.calls_made, outcome.calls_twice = counts.model_calls_made, counts.model_calls_maybe_paid_twice
     outcome.uncertain = counts.uncertain
+    shown = sum(timeline_of(map(_logged, history.events)).repeated for history in histories)
+    if shown < outcome.calls_twice:
+        outcome.problems.append(
+            f"P1: {outcome.calls_twice} model calls may be paid twice, and people are told of {shown}"
+        )
     main = (setup.folder / "report.id").read_text(encoding="utf-8") if (setup.folder / "report.id").exists() else ""
     outcome.facts = [_fact(event) for history in histories if history.id == main for event in history.events]
+
+
+def _logged(event: Event) -> LoggedEvent:
+    return LoggedEvent(event.seq, Kind(event.kind), event.address, "", dict(event.data), event.at_ms)
 
 
 def _fact(event: Event) -> dict[str, Any]:

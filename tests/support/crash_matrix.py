@@ -39,9 +39,10 @@ class Planned:
     who: str
     nth: int
     layout: str
+    again: bool = False
 
     def case(self, nth: int) -> Case:
-        return self.point.case(VICTIMS[self.who], nth, self.layout)
+        return self.point.case(VICTIMS[self.who], nth, self.layout, again=self.again)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _plan(chosen: list[Point], who: str | None, dice: random.Random) -> Iterator[Planned]:
-    """Yield each point with each victim at its first pass; with its holder alone at later ones and other layouts."""
+    """Yield each point with each victim at its first pass; with its holder alone at later ones, in two lives, and in
+    other layouts."""
     counts = _Counts()
     for point in chosen:
         own = point.holder
@@ -97,6 +99,7 @@ def _plan(chosen: list[Point], who: str | None, dice: random.Random) -> Iterator
                 yield Planned(point, name, 1, "separate")
         if who not in (None, own):
             continue
+        yield Planned(point, own, 1, "separate", again=True)
         for nth in _later(counts.of(point, "separate"), dice):
             yield Planned(point, own, nth, "separate")
         if not point.way.layout:
@@ -248,9 +251,9 @@ def _table(ran: list[Ran], summary: dict[str, object]) -> str:
 
 
 def _passes(group: list[Ran]) -> str:
-    """Return the passes at which was killed, `j` where client and worker were one process, `e` where all was."""
+    """Return the passes at which was killed: `+` in the next life too, `j` client and worker one process, `e` all."""
     marks = {"separate": "", "joint": "j", "embedded": "e"}
-    return " ".join(f"{one.nth}{marks[one.planned.layout]}" for one in group)
+    return " ".join(f"{one.nth}{'+' * one.planned.again}{marks[one.planned.layout]}" for one in group)
 
 
 def _as_json(ran: list[Ran], summary: dict[str, object]) -> dict[str, object]:
@@ -260,6 +263,7 @@ def _as_json(ran: list[Ran], summary: dict[str, object]) -> dict[str, object]:
             "who": one.planned.who,
             "pass": one.nth,
             "layout": one.planned.layout,
+            "again": one.planned.again,
             "ok": one.ok,
             "missing_kills": one.missing,
             **one.outcome.to_json(),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import importlib
 import pkgutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +75,7 @@ WAYS: dict[str, Way] = {
     ),
     "rule": _UNCERTAIN,
     "effects": _UNCERTAIN,
-    "signal": Way(errands=("send", "pause")),
+    "signal": Way(errands=("send", "pause", "cancel", "stop")),
     "send": Way(errands=("send",)),
     "pause": Way(errands=("pause",)),
     "resume": Way(errands=("pause",)),
@@ -112,13 +112,18 @@ class Point:
         """Say whether these roles live when the point is passed."""
         return self._subject != "add_key" or victims == ("server",)
 
-    def case(self, victims: tuple[str, ...], nth: int = 1, layout: str = "separate") -> Case:
-        """Return the run in which these roles are killed when the point is passed for the n-th time."""
+    def case(self, victims: tuple[str, ...], nth: int = 1, layout: str = "separate", *, again: bool = False) -> Case:
+        """Return the run in which these roles are killed when the point is passed for the n-th time.
+
+        `again`: and once more at the first pass in a later life of the holder, if there is one.
+        """
         opening = self._subject in ("migrate", "take_over") and victims != (self.holder,)
         way = _SECOND_LIFE if opening else self.way
+        strike = Strike(self.name, self.holder, nth, victims, life=2 if opening else 1)
+        second = replace(strike, nth=1, life=2, optional=True)
         return Case(
             name=f"{self.name}@{nth} kills {'+'.join(victims)} ({way.layout or layout})",
-            strikes=(*way.strikes, Strike(self.name, self.holder, nth, victims, life=2 if opening else 1)),
+            strikes=(*way.strikes, strike, *([second] if again else [])),
             nudges=way.nudges,
             layout=way.layout or layout,
             faults=way.faults,
