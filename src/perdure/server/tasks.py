@@ -24,7 +24,7 @@ from perdure.engine.begin import begin as begin_task
 from perdure.engine.complete import Completion, complete
 from perdure.engine.held import Beats, HandBack, Shrink, beat, hand_back, shrink
 from perdure.engine.lease import Lease, lease
-from perdure.errors import UserError
+from perdure.errors import PerdureError, UserError
 
 if TYPE_CHECKING:
     from perdure.server.node import Node
@@ -66,8 +66,8 @@ class DirectTaskSource:
 
     async def report(self, worker: str, reports: Sequence[Report]) -> list[Answer]:
         """Give all reports to the writer at once, so that they share a commit; answer them one by one."""
-        said = [Completion(self._company, one) for one in reports]
-        results = await asyncio.gather(*(self._bridge.run(complete, one) for one in said), return_exceptions=True)
+        said = [self._bridge.submit(complete, Completion(self._company, one)) for one in reports]
+        results = await asyncio.gather(*said, return_exceptions=True)
         return [_answer(result) for result in results]
 
     async def beat(self, worker: str, held: Sequence[Held]) -> list[Answer]:
