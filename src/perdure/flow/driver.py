@@ -20,7 +20,7 @@ from perdure.errors import LeaseLost, UserError
 from perdure.flow.bodies import Bodies, Halt
 from perdure.flow.context import Body, Context, Failed, Pending
 from perdure.flow.journal import Journal
-from perdure.flow.meter import Meter, Tracked, Wait
+from perdure.flow.meter import Bell, Meter, Tracked, Wait
 from perdure.flow.replay import Ask, Begin, Deliver, Idle, Mismatch, Replay, Tell
 
 Outcome = Literal["parked", "ended", "halted", "lost"]
@@ -42,14 +42,14 @@ class Run:
         self._clock = clock
         self._meter = Meter()
         self._context = Context(execution, self, self._meter, new_id)
-        self._stir = asyncio.Event()
-        """Set by whatever may give `drive` something to do while it waits."""
-        self._main = Tracked(function(self._context), self._meter, self._stir.set)
+        self._stir = Bell()
+        """Rung by whatever may give `drive` something to do while it waits."""
+        self._main = Tracked(function(self._context), self._meter, self._stir.ring)
         self._task: asyncio.Task[Any] | None = None
         self._pending: dict[str, Pending] = {}
         self._outbox: deque[Item] = deque()
         """Asked for or done, and not yet in the log."""
-        self._bodies = Bodies(execution, self._outbox.append, self._broke, self._stir.set)
+        self._bodies = Bodies(execution, self._outbox.append, self._broke, self._stir.ring)
         self._failure: BaseException | None = None
         self._finishing: tuple[str, Wait] | None = None
         self._ended = False
@@ -70,9 +70,10 @@ class Run:
         if self._task is None:
             self._task = asyncio.create_task(self._main, name=self.execution)
         try:
-            while (outcome := await self._turn(journal)) is None:
-                pass
-            return outcome
+            while True:
+                await self._get_ready(journal)
+                if not self._move() and (outcome := await self._rest(journal)) is not None:
+                    return outcome
         except LeaseLost:
             await self.close()
             return "lost"
@@ -90,12 +91,12 @@ class Run:
         later is handed over."""
         self._take(events)
         self._heard = max(self._heard, last_seq)
-        self._stir.set()
+        self._stir.ring()
 
     def interrupt(self, reason: LeaseLost | Failed) -> None:
         """Make `drive` end soon: the lease is gone, or a limit that is not the code's own was passed."""
         self._failure = reason
-        self._stir.set()
+        self._stir.ring()
 
     async def close(self) -> None:
         """Throw the coroutine away; it writes nothing any more."""
@@ -112,24 +113,27 @@ class Run:
     ) -> Pending:
         pending = Pending(self.replay.ask(kind, address, digest), Wait(), item, body)
         self._pending[address] = pending
-        self._stir.set()
+        self._stir.ring()
         return pending
 
     def finish(self, output: str) -> Wait:
         self._finishing = (output, Wait())
-        self._stir.set()
+        self._stir.ring()
         return self._finishing[1]
 
     # -- one move
 
-    async def _turn(self, journal: Journal) -> Outcome | None:
-        """Let the code run dry, then hand over one event, start what it asked for, or let go."""
+    async def _get_ready(self, journal: Journal) -> None:
+        """Let the code run dry, and read what is known to be missing."""
         if self._meter.awake:
             await self._meter.dry()
         if self._failure is not None:
             raise self._failure
         if self._heard > self.replay.last_seq:
             self._take(await journal.events(self.replay.last_seq))
+
+    def _move(self) -> bool:
+        """Hand over one event, or start what the code asked for. False if there is neither."""
         match self.replay.advance(in_io=self._meter.in_io > 0, paused=self._pausing):
             case Deliver(ask, event):
                 self._pending.pop(ask.address).wait.give(event)
@@ -137,19 +141,22 @@ class Run:
                 self._tell(event)
             case Begin(asks):
                 self._begin(asks)
-            case Idle() if self._pausing and self.replay.used_up:
-                return await self._settle_down(journal)
             case Idle():
-                return await self._idle(journal)
-        return None
+                return False
+        return True
+
+    async def _rest(self, journal: Journal) -> Outcome | None:
+        if self._pausing and self.replay.used_up:
+            return await self._settle_down(journal)
+        return await self._idle(journal)
 
     async def _settle_down(self, journal: Journal) -> Outcome | None:
         """Paused: start nothing more, record what was in flight, then let go."""
-        self._stir.clear()
+        self._stir.hush()
         if self._outbox:
             await self._flush(journal)
         elif self._bodies:
-            await self._stir.wait()
+            await self._stir.heard()
         else:
             return await self._park(journal)
         return None
@@ -182,7 +189,7 @@ class Run:
 
     async def _idle(self, journal: Journal) -> Outcome | None:
         """Nothing to hand over: write what is to be written, wait for what runs here, or let go."""
-        self._stir.clear()
+        self._stir.hush()
         if self._outbox:
             await self._flush(journal)
         elif self._task is not None and self._task.done():
@@ -190,7 +197,7 @@ class Run:
         elif self._finishing is not None:
             return await self._try_finish(journal, self._finishing)
         elif self._bodies or self._meter.in_io:
-            await self._stir.wait()
+            await self._stir.heard()
         elif not await _stirred(self._stir, LINGER_SECONDS):
             return await self._park(journal)
         return None
@@ -273,11 +280,11 @@ class Run:
         return active_ms
 
 
-async def _stirred(stir: asyncio.Event, seconds: float) -> bool:
-    """Wait until the event is set; False if it was not within the time."""
+async def _stirred(stir: Bell, seconds: float) -> bool:
+    """Wait until it rings; False if it did not within the time."""
     loop = asyncio.get_running_loop()
-    timer = loop.call_later(seconds, stir.set)
-    await stir.wait()
+    timer = loop.call_later(seconds, stir.ring)
+    await stir.heard()
     timer.cancel()
     return timer.when() > loop.time()
 
