@@ -152,7 +152,8 @@ class DirectApi:
 
     async def send(self, execution: str, text: str, *, by: str = "", dedupe: str | None = None) -> int:
         codec.encode(text, "message")
-        return await self._bridge.ask(signal, Signal(self._company, execution, "send", by, text, dedupe))
+        key = dedupe or new_id("msg", self._node.parts.clock, self._node.parts.random)  # the store may run it twice
+        return await self._bridge.ask(signal, Signal(self._company, execution, "send", by, text, key))
 
     async def pause(self, execution: str, *, by: str = "", reason: str = "") -> None:
         await self._bridge.ask(signal, Signal(self._company, execution, "pause", by, reason))
