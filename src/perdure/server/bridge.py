@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
-import anyio.to_thread
-
 from perdure.errors import PerdureError
+from perdure.mailbox import Mailbox
+from perdure.server.reading import Reading
 from perdure.store.batch import Entry
 from perdure.store.operation import Operation
 from perdure.store.protocol import Reads, Store
@@ -22,7 +23,7 @@ class Bridge:
     """One store as coroutines see it. Usable from any number of event loops at once."""
 
     def __init__(self, store: Store, writer: Writer) -> None:
-        self._store = store
+        self._reading = Reading(store)
         self._writer = writer
         self._targets: dict[asyncio.AbstractEventLoop, _Target] = {}
 
@@ -31,10 +32,17 @@ class Bridge:
 
         Cancelling the caller does not undo the operation: it may or may not have been committed.
         """
+        return await self.submit(operation, row)
+
+    def submit(self, operation: Operation[R, T], row: R) -> asyncio.Future[T]:
+        """Like `run`, for whoever has more to submit first. Never raises: what prevents it is in the future."""
         target = self._target()
-        future = target.loop.create_future()
-        self._writer.submit(operation, row, target, future)
-        return await future
+        future: asyncio.Future[T] = target.loop.create_future()
+        try:
+            self._writer.submit(operation, row, target, future)
+        except Exception as error:  # noqa: BLE001 - the caller's, where it waits
+            future.set_exception(error)
+        return future
 
     async def ask(self, operation: Operation[R, Any], row: R) -> Any:
         """Like `run`, and raise the refusals."""
@@ -44,39 +52,49 @@ class Bridge:
         return result
 
     async def read(self, query: Callable[[Reads], T]) -> T:
-        """Run a query function on a reader, away from the loop."""
+        """Run a query function on a reader, away from the loop. Cancelling the caller does not end it."""
+        target = self._target()
+        future: asyncio.Future[T] = target.loop.create_future()
+        self._reading.submit(query, partial(target.answer, future))
+        return await future
 
-        def inside() -> T:
-            with self._store.read() as reads:
-                return query(reads)
-
-        return await anyio.to_thread.run_sync(inside)
+    def close(self) -> None:
+        """End the reading threads. Blocks until queries under way have ended; the writer is somebody else's."""
+        self._reading.close()
 
     def _target(self) -> _Target:
         loop = asyncio.get_running_loop()
         target = self._targets.get(loop)
         if target is None:
+            # Loops come and go with their programs' `asyncio.run`; those that are closed ask nothing more.
+            self._targets = {known: one for known, one in self._targets.items() if not known.is_closed()}
             target = self._targets[loop] = _Target(loop)
         return target
 
 
 class _Target:
-    """Resolves all entries of one batch on one loop with a single call across threads."""
+    """Resolves futures of one loop, as many as came up with a single call across threads."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
+        self._mail = Mailbox(loop)
 
     def settle(self, entries: Sequence[Entry]) -> None:
-        if not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(_resolve, entries)
+        self._mail.put(partial(_resolve_all, entries))
+
+    def answer(self, future: asyncio.Future[Any], found: Any, error: BaseException | None) -> None:
+        self._mail.put(partial(_resolve, future, found, error))
 
 
-def _resolve(entries: Sequence[Entry]) -> None:
+def _resolve_all(entries: Sequence[Entry]) -> None:
     for entry in entries:
-        future: asyncio.Future[Any] = entry.token
-        if future.done():  # its caller was cancelled
-            continue
-        if entry.error is not None:
-            future.set_exception(entry.error)
-        else:
-            future.set_result(entry.result)
+        _resolve(entry.token, entry.result, entry.error)
+
+
+def _resolve(future: asyncio.Future[Any], found: Any, error: BaseException | None) -> None:
+    if future.done():  # its caller was cancelled
+        return
+    if error is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(found)

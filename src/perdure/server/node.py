@@ -114,6 +114,7 @@ class Node:
         if self._own_loop is not None:
             self._own_loop.stop()
         self._writer.stop()
+        self.bridge.close()
         self._close()
 
     def announce(self, address: str | None) -> None:

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 from perdure.core.ports import Clock
 from perdure.log import get_log
+from perdure.mailbox import Mailbox
 from perdure.worker.body import Call, Ended, Raised, Stopped
-from perdure.worker.mailbox import Mailbox
 from perdure.worker.pace import ends_within
 
 log = get_log(__name__)

@@ -39,8 +39,10 @@ def echo(tx: Tx, rows: Sequence[Any]) -> Steps[Any]:
 def bridge(tmp_path: Path) -> Iterator[Bridge]:
     store = open_sqlite(tmp_path / "p.db", clock=FakeClock(), random=SeededRandom())
     writer = ThreadedWriter(store)
-    yield Bridge(store, writer)
+    bridge = Bridge(store, writer)
+    yield bridge
     writer.stop()
+    bridge.close()
     store.close()
 
 
