@@ -53,11 +53,14 @@ _RETURNED = Way(setup={"linger_seconds": 5.0}, nudges=(Nudge("world:announce", "
 """A worker that is told to leave while a body runs."""
 _LEAVING = Way(nudges=(Nudge("world:model_request@2", "term", "server"),), setup={"model_faults": "model=slow:2@2"})
 """A server that is told to leave in the middle of a model call."""
+_AT_THE_START = frozenset({"migrate", "take_over"})
+"""What a server does before it serves, and hardly ever after."""
 _SECOND_LIFE = Way(strikes=(Strike("record.after_commit", "server", 1, ("server",)),))
 """A server that opens its store while clients and workers wait for it."""
 
 WAYS: dict[str, Way] = {
     "beat": _LINGER,
+    "tell_time": Way(setup={"model_faults": "model=slow:0.8@1"}),
     "renew": Way(setup={"model_faults": "model=slow:0.6@1"}),
     "close": _LEAVING,
     "drop": _LEAVING,
@@ -117,7 +120,7 @@ class Point:
 
         `again`: and once more at the first pass in a later life of the holder, if there is one.
         """
-        opening = self._subject in ("migrate", "take_over") and victims != (self.holder,)
+        opening = self._subject in _AT_THE_START and victims != (self.holder,)
         way = _SECOND_LIFE if opening else self.way
         strike = Strike(self.name, self.holder, nth, victims, life=2 if opening else 1)
         second = replace(strike, nth=1, life=2, optional=True)
