@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from perdure.agent.plain_schema import Fits, plain_check
 from perdure.agent.spec import AgentSpec, ToolEntry
 from perdure.core import codec
 from perdure.core.codec import Json
@@ -78,7 +79,10 @@ def unstorable(value: Json, what: str) -> str | None:
 def problem_of(schema: dict[str, Json], value: Json) -> str | None:
     """Say where a value departs from a JSON schema; None if it does not."""
     try:
-        error: Any = next(iter(_validator(codec.encode(schema, "schema")).iter_errors(value)), None)
+        fits, validator = _checkers(codec.encode(schema, "schema"))
+        if fits is not None and fits(value):
+            return None
+        error: Any = next(iter(validator.iter_errors(value)), None)
     except Exception as broken:  # noqa: BLE001 - the schema is the author's: it may raise whatever its library does
         return f"the schema itself cannot be used ({type(broken).__name__}: {broken})"
     if error is None:
@@ -88,13 +92,14 @@ def problem_of(schema: dict[str, Json], value: Json) -> str | None:
 
 
 @lru_cache(maxsize=1_024)
-def _validator(schema: str) -> Any:
-    """Return the checker of a schema, given as text; making one costs more than using it many times."""
+def _checkers(schema: str) -> tuple[Fits | None, Any]:
+    """Return the checkers of a schema, given as text; making them costs more than using them many times."""
     from jsonschema import Draft202012Validator  # noqa: PLC0415 - it doubles the import time of this module
     from referencing import Registry  # noqa: PLC0415 - as above
 
+    decoded = codec.decode(schema)
     # A registry of our own: the default one fetches whatever address a `$ref` names, from within the server.
-    return Draft202012Validator(codec.decode(schema), registry=Registry())
+    return plain_check(decoded), Draft202012Validator(decoded, registry=Registry())
 
 
 def _unknown(spec: AgentSpec, name: str) -> str:
