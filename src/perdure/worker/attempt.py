@@ -56,10 +56,8 @@ class Attempts:
             self._report(grip, Raised("unknown_tool", f"this worker has no tool {grip.task.tool!r}", permanent=True))
             return
         call = Call(definition, grip.task.args, self._context(grip), grip.at_most_once)
-        ready: Call | Raised | None = None
-        with anyio.CancelScope() as scope:
-            grip.guard(scope)
-            ready = await self._ready(grip, call)
+        at_once = not grip.at_most_once and self._reached(grip)
+        ready = call if at_once else await self._wait_until_ready(grip, call)
         if ready is None or grip.stopping:  # asked for itself: a cancelled scope is noticed only where something waits
             await self._let_go(grip)
         elif isinstance(ready, Raised):
@@ -80,6 +78,13 @@ class Attempts:
             pulse=grip,
         )
 
+    async def _wait_until_ready(self, grip: Grip, call: Call) -> Call | Raised | None:
+        """Like `_ready`, and end with None as soon as the attempt shall stop."""
+        with anyio.CancelScope() as scope:
+            grip.guard(scope)
+            return await self._ready(grip, call)
+        return None
+
     async def _ready(self, grip: Grip, call: Call) -> Call | Raised | None:
         """Return the call once its body may start, why it cannot, or None if it is not wanted any more."""
         await self._reach(grip)
@@ -96,9 +101,12 @@ class Attempts:
 
     async def _reach(self, grip: Grip) -> None:
         """Wait until the connection is open and enough of the lease is left."""
-        while not (self.link.up.is_set() and grip.fresh):
+        while not self._reached(grip):
             await self.link.up.wait()
             await self.keeper.freshen(grip)
+
+    def _reached(self, grip: Grip) -> bool:
+        return self.link.up.is_set() and grip.fresh
 
     async def _begin(self, grip: Grip) -> bool:
         """Have the claim committed; say whether it was. A lost answer is asked for again with the same nonce."""
