@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import deque
 from collections.abc import Callable
 
@@ -32,3 +33,20 @@ class Mailbox:
         self._called = False  # before looking: a call that is put from here on wakes the loop again
         while self._calls:
             self._calls.popleft()()
+
+
+class Mailboxes:
+    """The mailbox of each loop, so that all who call into one share its wake-ups. Safe from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        """Guards `_known`."""
+        self._known: dict[asyncio.AbstractEventLoop, Mailbox] = {}
+
+    def of(self, loop: asyncio.AbstractEventLoop) -> Mailbox:
+        """Return the mailbox of a loop; those of closed loops are forgotten."""
+        with self._lock:
+            if loop not in self._known:
+                self._known = {known: box for known, box in self._known.items() if not known.is_closed()}
+                self._known[loop] = Mailbox(loop)
+            return self._known[loop]

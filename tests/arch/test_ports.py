@@ -52,6 +52,7 @@ EDGES: dict[str, tuple[str, str]] = {
     "toolbox/skills_process.py": ("processes sockets", "a skill is a process whose pipes it watches"),
     "server/": ("threads sockets", "the edge: the executor's loop thread, the listening socket"),
     "worker/": ("threads", "the edge: slots are threads, and async tools may have a loop of their own"),
+    "mailbox.py": ("threads", "calls come from any thread"),
     "service_loop.py": ("threads", "the loop that serves Perdure alone has a thread of its own"),
     "runtime.py": ("threads", "verbs may come from any thread, and one waits for the end of the program"),
     "cli/": ("time threads", "it says how long ago something was, and closes a node away from its loop"),

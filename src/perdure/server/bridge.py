@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from perdure.errors import PerdureError
-from perdure.mailbox import Mailbox
+from perdure.mailbox import Mailbox, Mailboxes
 from perdure.server.reading import Reading
 from perdure.store.batch import Entry
 from perdure.store.operation import Operation
@@ -22,20 +22,18 @@ T = TypeVar("T")
 class Bridge:
     """One store as coroutines see it. Usable from any number of event loops at once."""
 
-    def __init__(self, store: Store, writer: Writer) -> None:
+    def __init__(self, store: Store, writer: Writer, mail: Mailboxes | None = None) -> None:
         self._reading = Reading(store)
         self._writer = writer
+        self._mail = mail or Mailboxes()
         self._targets: dict[asyncio.AbstractEventLoop, _Target] = {}
 
-    async def run(self, operation: Operation[R, T], row: R) -> T:
-        """Return the row's result once it is durable. A refusal is returned, a failure raised.
+    def run(self, operation: Operation[R, T], row: R) -> asyncio.Future[T]:
+        """Submit a row at once; await its result, which comes when it is durable. A refusal is returned, a failure
+        raised, and only where it is awaited.
 
         Cancelling the caller does not undo the operation: it may or may not have been committed.
         """
-        return await self.submit(operation, row)
-
-    def submit(self, operation: Operation[R, T], row: R) -> asyncio.Future[T]:
-        """Like `run`, for whoever has more to submit first. Never raises: what prevents it is in the future."""
         target = self._target()
         future: asyncio.Future[T] = target.loop.create_future()
         try:
@@ -68,16 +66,16 @@ class Bridge:
         if target is None:
             # Loops come and go with their programs' `asyncio.run`; those that are closed ask nothing more.
             self._targets = {known: one for known, one in self._targets.items() if not known.is_closed()}
-            target = self._targets[loop] = _Target(loop)
+            target = self._targets[loop] = _Target(self._mail.of(loop))
         return target
 
 
 class _Target:
     """Resolves futures of one loop, as many as came up with a single call across threads."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = loop
-        self._mail = Mailbox(loop)
+    def __init__(self, mail: Mailbox) -> None:
+        self.loop = mail.loop
+        self._mail = mail
 
     def settle(self, entries: Sequence[Entry]) -> None:
         self._mail.put(partial(_resolve_all, entries))

@@ -6,18 +6,21 @@ import asyncio
 import threading
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
+from functools import partial
 
+from perdure.mailbox import Mailbox, Mailboxes
 from perdure.store.tx import Note
 
 Listener = Callable[[Note], None]
 Topic = tuple[str, str]
-Entry = tuple[asyncio.AbstractEventLoop, Listener]
+Entry = tuple[Mailbox, Listener]
 
 
 class Hub:
     """Who listens to what. Listeners run on their own loop, after the commit, in its order."""
 
-    def __init__(self) -> None:
+    def __init__(self, mail: Mailboxes | None = None) -> None:
+        self._mail = mail or Mailboxes()
         self._lock = threading.Lock()
         """Guards `_listeners`: they come and go on event loops, and hints come from the writer's thread."""
         self._listeners: dict[Topic, list[Entry]] = {}
@@ -25,7 +28,7 @@ class Hub:
     @contextmanager
     def listening(self, topics: Iterable[Topic], listener: Listener) -> Generator[None]:
         """Have `listener` called on the running loop for every hint about `topics`, while the block lasts."""
-        entry = (asyncio.get_running_loop(), listener)
+        entry = (self._mail.of(asyncio.get_running_loop()), listener)
         wanted = tuple(topics)
         self._add(wanted, entry)
         try:
@@ -47,14 +50,13 @@ class Hub:
 
     def publish(self, notes: Sequence[Note]) -> None:
         """Give the hints of one commit. Called on the writer's thread: one call across threads per loop."""
-        calls: dict[asyncio.AbstractEventLoop, list[tuple[Listener, Note]]] = {}
+        calls: dict[Mailbox, list[tuple[Listener, Note]]] = {}
         with self._lock:
             for note in notes:
-                for loop, listener in self._listeners.get((note.topic, note.key), ()):
-                    calls.setdefault(loop, []).append((listener, note))
-        for loop, pairs in calls.items():
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(_give, loop, pairs)
+                for box, listener in self._listeners.get((note.topic, note.key), ()):
+                    calls.setdefault(box, []).append((listener, note))
+        for box, pairs in calls.items():
+            box.put(partial(_give, box.loop, pairs))
 
 
 def _give(loop: asyncio.AbstractEventLoop, pairs: Sequence[tuple[Listener, Note]]) -> None:

@@ -23,6 +23,7 @@ from perdure.engine.keys import AddKey, Principal, add_key, principal_of
 from perdure.engine.sweep import Drop, Sweep, drop, expire_owned, expire_tasks, fire_timers, take_over
 from perdure.errors import InternalError, PerdureError, StoreFailed
 from perdure.log import get_log
+from perdure.mailbox import Mailboxes
 from perdure.models.port import Models
 from perdure.server.bridge import Bridge
 from perdure.server.direct import DirectApi
@@ -69,14 +70,15 @@ class Node:
         """`close` gives the store up at the end; without it the node only closes the store. `announce` tells who else
         wants the store where its owner listens."""
         self.parts = parts
-        self.hub = Hub()
+        mail = Mailboxes()
+        self.hub = Hub(mail)
         self.failure: PerdureError | None = None
         self.draining = False
         self._store = store
         self._close = close or store.close
         self._announce = announce
         self._writer = ThreadedWriter(store, publish=self.hub.publish, on_failed=self._failed)
-        self.bridge = Bridge(store, self._writer)
+        self.bridge = Bridge(store, self._writer, mail)
         self._store_time = StoreTime(self.bridge, parts.clock)
         self._info = ServerInfo(VERSION, store.id, nonce, store.dialect, parts.clock.wall_ms())
         self._workers: dict[str, WorkerInfo] = {}

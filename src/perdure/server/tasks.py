@@ -66,7 +66,7 @@ class DirectTaskSource:
 
     async def report(self, worker: str, reports: Sequence[Report]) -> list[Answer]:
         """Give all reports to the writer at once, so that they share a commit; answer them one by one."""
-        said = [self._bridge.submit(complete, Completion(self._company, one)) for one in reports]
+        said = [self._bridge.run(complete, Completion(self._company, one)) for one in reports]
         results = await asyncio.gather(*said, return_exceptions=True)
         return [_answer(result) for result in results]
 

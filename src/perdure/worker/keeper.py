@@ -6,6 +6,7 @@ Runs on the worker's loop, which no tool can block. Decides nothing: it tells ea
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
 
 from perdure import failpoints
@@ -26,6 +27,8 @@ class Keeper:
         self._held: dict[Held, Grip] = {}
         """From the lease until the report is answered."""
         self._wake = asyncio.Event()
+        self._looks_ms: float = 0
+        """When `run` will look again by itself."""
         self._backoff = Backoff(random)
         self._trouble = Trouble("heartbeat")
         self._not_before_ms = 0
@@ -39,7 +42,8 @@ class Keeper:
     def add(self, grip: Grip) -> None:
         """Begin to keep a lease."""
         self._held[grip.held] = grip
-        self._wake.set()
+        if grip.due_ms < self._looks_ms:
+            self._wake.set()
 
     def drop(self, grip: Grip) -> None:
         """Let a lease be: its task was reported, went back, or is somebody else's."""
@@ -63,6 +67,7 @@ class Keeper:
         while True:
             self._wake.clear()  # before looking: what comes in during a beat must be seen after it
             pause_ms = self._pause_ms()
+            self._looks_ms = math.inf if pause_ms is None else self._clock.monotonic_ms() + pause_ms
             if pause_ms is None:
                 await self._wake.wait()
             elif pause_ms > 0:
