@@ -1,4 +1,4 @@
-"""Write the rows of ten-step agent executions as fast as SQLite takes them: the ceiling that `bench/steps.py` is held to.
+"""Write the rows of ten-step agent executions as fast as SQLite takes them: the ceiling that steps.py is held to.
 
 The same tables, statements, rows and durability as the engine's, in waves of N executions and one commit per wave and
 operation, by one thread that does nothing else: no event loop, no agent, no checks, no answers to anybody.
