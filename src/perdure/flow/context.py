@@ -114,6 +114,8 @@ class Context:
 
     async def gather(self, *branches: Coroutine[Any, Any, Any]) -> list[Any]:
         """Run branches side by side and return their results in order. All end before the first error is raised."""
+        if len(branches) == 1:  # most turns have one call, and a task of its own would change nothing but its cost
+            return [await branches[0]]
         join = Wait()
         left = len(branches)
 
