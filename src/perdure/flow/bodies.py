@@ -33,14 +33,13 @@ class Halt(Exception):
 class Bodies:
     """The bodies of one run. Owner: its driver, on its loop."""
 
-    def __init__(
-        self, execution: str, done: Callable[[StepDone], None], broke: Callable[[Halt], None], gone: Callable[[], None]
-    ) -> None:
-        """Each body ends in `done` with its result, or in `broke`, or was cancelled; then `gone` is called."""
+    def __init__(self, execution: str, done: Callable[[StepDone], None], gone: Callable[[], None]) -> None:
+        """Each body ends in `done` with its result, or sets `broke`, or was cancelled; then `gone` is called."""
+        self.broke: Halt | None = None
+        """Why the run must not go on, if a body said so."""
         self._execution = execution
         self._gone = gone
         self._done = done
-        self._broke = broke
         self._running: set[asyncio.Task[None]] = set()
         self._cancelled: set[str] = set()
         """Names of the tasks that we cancelled ourselves."""
@@ -69,12 +68,12 @@ class Bodies:
             text = await body(attempt)
         except asyncio.CancelledError as error:
             if attempt.key not in self._cancelled:  # by something inside it: nobody would ever answer the step
-                self._broke(Halt.poison(f"step {ask.address!r} was cancelled from within", error))
+                self.broke = Halt.poison(f"step {ask.address!r} was cancelled from within", error)
             raise
         except Paused as pause:
-            self._broke(Halt("pause", pause.reason, pause.message))
+            self.broke = Halt("pause", pause.reason, pause.message)
         except Exception as error:  # noqa: BLE001 - a bug in a body must stop this run only, and be seen
-            self._broke(Halt.poison(f"step {ask.address!r} broke", error))
+            self.broke = Halt.poison(f"step {ask.address!r} broke", error)
         else:
             self._done(StepDone(ask.address, ask.digest, f'{{"value":{text}}}'))
 

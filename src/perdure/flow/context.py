@@ -86,11 +86,11 @@ class Context:
         self.told: list[Event] = []
         """Messages and rulings not yet taken, in `seq` order."""
         self.stop_requested = False
-        self._asker = asker
+        self._asker: Asker | None = asker
+        """None once closed: held for longer, the two would keep each other, and all of an ended run with them."""
         self._meter = meter
         self._new_id = new_id
         self._news: Wait | None = None
-        self._closed = False
 
     async def step(self, address: str, digest: str, body: Body) -> Any:
         """Run `body` here and record what it returns; return what decoding the record gives. `repeatable`."""
@@ -148,16 +148,16 @@ class Context:
     async def news(self) -> None:
         """Wait until something is in `told`, or a stop was asked for."""
         if not self.told and not self.stop_requested:
-            self._check()
+            self._driver()
             self._news = Wait()
             await self._news
 
     async def finish(self, output: Any) -> bool:
         """End the execution, completed. False if a message arrived first: look at `told` and go on."""
-        self._check()
+        driver = self._driver()
         if self.told:  # it came while the answer was being made
             return False
-        return bool(await self._asker.finish(codec.encode({"output": output}, "output")))
+        return bool(await driver.finish(codec.encode({"output": output}, "output")))
 
     def tell(self, event: Event) -> None:
         """Take news from the driver: a message, a ruling, a request to stop."""
@@ -171,19 +171,19 @@ class Context:
 
     def close(self) -> None:
         """Make every later durable call raise `Evicted`."""
-        self._closed = True
+        self._asker = None
 
     async def _wait(
         self, kind: Kind, address: str, digest: str, *, item: Item | None = None, body: Body | None = None
     ) -> Event:
-        self._check()
-        pending = self._asker.ask(kind, address, digest, item=item, body=body)
+        pending = self._driver().ask(kind, address, digest, item=item, body=body)
         try:
             return await pending.wait
         except asyncio.CancelledError:
             pending.ask.abandoned = True
             raise
 
-    def _check(self) -> None:
-        if self._closed:
+    def _driver(self) -> Asker:
+        if self._asker is None:
             raise Evicted
+        return self._asker

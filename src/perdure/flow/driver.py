@@ -49,7 +49,7 @@ class Run:
         self._pending: dict[str, Pending] = {}
         self._outbox: deque[Item] = deque()
         """Asked for or done, and not yet in the log."""
-        self._bodies = Bodies(execution, self._outbox.append, self._broke, self._stir.ring)
+        self._bodies = Bodies(execution, self._outbox.append, self._stir.ring)
         self._failure: BaseException | None = None
         self._finishing: tuple[str, Wait] | None = None
         self._ended = False
@@ -127,8 +127,8 @@ class Run:
         """Let the code run dry, and read what is known to be missing."""
         if self._meter.awake:
             await self._meter.dry()
-        if self._failure is not None:
-            raise self._failure
+        if (failure := self._failure or self._bodies.broke) is not None:
+            raise failure
         if self._heard > self.replay.last_seq:
             self._take(await journal.events(self.replay.last_seq))
 
@@ -183,9 +183,6 @@ class Run:
                 self._outbox.append(pending.item)
             elif pending.body is not None:
                 self._bodies.start(ask, pending.body, self.replay.takeovers)
-
-    def _broke(self, halt: Halt) -> None:
-        self._failure = halt
 
     async def _idle(self, journal: Journal) -> Outcome | None:
         """Nothing to hand over: write what is to be written, wait for what runs here, or let go."""

@@ -144,6 +144,7 @@ class Attempts:
         except BaseException:
             grip.leave()  # the worker itself is being cancelled
             raise
+        grip.acted()
         if grip.phase is Phase.ACTING:
             await self._conclude(grip, ended)
         else:

@@ -105,6 +105,10 @@ class Grip:
         if self.stopping:
             body.cancel()
 
+    def acted(self) -> None:
+        """The body has ended: there is nothing to stop. Kept, it and this grip would keep each other."""
+        self._stop = None
+
     def lose(self) -> None:
         """The lease is gone: stop."""
         if self.phase is not Phase.OVER:  # else a heartbeat overtook a report, whose own answer will say

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -256,3 +258,26 @@ async def test_an_interrupt_that_came_too_late_does_not_reach_the_next_drive() -
     run.interrupt(LeaseLost("of the drive before"))
     log.append(Kind.TASK_COMPLETED, "a", value=1)
     assert await run.drive(log.claim(run), log.events[run.replay.last_seq :]) == "ended"
+
+
+async def test_a_closed_run_is_gone_at_once_without_a_collection() -> None:
+    """Otherwise each ended execution would wait, with all it holds, for the collector to come round."""
+
+    async def code(ctx: Context) -> None:
+        await ctx.step("a", "d", gives("1"))
+        await ctx.gather(ctx.task(task("b")), ctx.step("c", "d", gives("2")))
+
+    gc.collect()
+    gc.disable()
+    try:
+        run, log = run_of(code), MemoryLog()
+        assert await run.drive(log.claim(run), log.events) == "parked"
+        log.append(Kind.TASK_COMPLETED, "b", value=1)
+        assert await run.drive(log.claim(run), log.events[run.replay.last_seq :]) == "ended"
+        await run.close()
+        gone = weakref.ref(run)
+        log.run = None
+        del run
+        assert gone() is None
+    finally:
+        gc.enable()
