@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from http_server import Server, serving
 from perdure.server.options import ServeOptions
 from perdure.server.routes.control import router
 from perdure.server.routes.worker import OPERATIONS
+from perdure.store.protocol import Reads
 from perdure.wire import routes
 from raw_http import Reply, exchange, request
 
@@ -96,11 +96,10 @@ async def test_no_get_changes_anything(tmp_path: Path) -> None:
 async def tables(server: Server) -> dict[str, int]:
     """Return how many rows each table of executions has."""
 
-    def count() -> dict[str, int]:
-        with server.node.bridge._store.read() as reads:
-            return {"deadlines": len(reads.rows("deadlines")), "keys": len(reads.rows("any_key"))}
+    def count(reads: Reads) -> dict[str, int]:
+        return {"deadlines": len(reads.rows("deadlines")), "keys": len(reads.rows("any_key"))}
 
-    found = await asyncio.to_thread(count)
+    found = await server.node.bridge.read(count)
     return {**found, "executions": len((await server.node.api("default").executions()).items)}
 
 

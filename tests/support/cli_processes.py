@@ -35,6 +35,10 @@ def until(look: Callable[[], T | bool | None], what: str, seconds: float = 20.0)
     raise AssertionError(f"{what} did not come about in {seconds} s")
 
 
+_WIDE = {"COLUMNS": "200"}
+"""Where a table breaks its lines depends on how long a time is to write; here it breaks none."""
+
+
 @dataclass
 class Running:
     """A server or worker process, and the JSON line with which it said that it was ready."""
@@ -76,7 +80,14 @@ class Home:
     @property
     def environ(self) -> dict[str, str]:
         path = f"{ROOT / 'src'}:{ROOT / 'tests' / 'support'}"
-        return {**os.environ, "XDG_STATE_HOME": str(self.folder), "PYTHONPATH": path, "NO_COLOR": "1", **self.extra}
+        return {
+            **os.environ,
+            "XDG_STATE_HOME": str(self.folder),
+            "PYTHONPATH": path,
+            "NO_COLOR": "1",
+            **_WIDE,
+            **self.extra,
+        }
 
     @property
     def store(self) -> Path:
