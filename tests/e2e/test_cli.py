@@ -230,6 +230,7 @@ def test_the_doctor_finds_a_sound_installation(home: Home, server: Running) -> N
 
 
 def test_the_server_is_found_and_its_key_too(home: Home, server: Running, tmp_path: Path) -> None:
+    begin(home, "pay")
     url = home.extra.pop("PERDURE_URL")
     try:
         assert home.json("executions", "list", "--limit", "1")["items"]
