@@ -11,7 +11,7 @@ from typing import Any, cast, get_args
 
 import orjson
 
-from perdure.core.codec import Json, encode_json
+from perdure.core.codec import MAX_VALUE_BYTES, Json, encode_json
 from perdure.models.port import Message, ModelFailure, ModelReply, ModelRequest, ToolCall, ToolSpec, Usage
 from perdure.models.retry import Failure, ModelOutcome, PauseFor, Refused, Replied, RetryLater
 
@@ -47,7 +47,13 @@ def outcome_to_json(outcome: ModelOutcome) -> Object:
 
 def outcome_to_text(outcome: ModelOutcome) -> str:
     """Return the same as JSON text. Raises `LimitExceeded` (`too_large`)."""
-    return encode_json(outcome_to_json(outcome), "reply")
+    try:
+        fields = orjson.dumps(outcome).decode()
+    except (TypeError, ValueError):  # as in `_plain`
+        fields = ""
+    if not fields or len(fields) > MAX_VALUE_BYTES // 8:  # the limit counts bytes
+        return encode_json(outcome_to_json(outcome), "reply")
+    return f'{{"outcome":"{_OUTCOMES[type(outcome)]}",{fields[1:]}'
 
 
 def request_from_json(value: Json) -> ModelRequest:

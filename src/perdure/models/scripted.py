@@ -118,6 +118,8 @@ def _turn(script: Sequence[Step], request: ModelRequest) -> ModelReply:
 
 def _completed(reply: ModelReply, request: ModelRequest) -> ModelReply:
     """Return the reply with the ids and the name that a script may leave out."""
+    if reply.model and all(one.id for one in reply.tool_calls):
+        return reply
     turn = turns(request) + 1
     calls = tuple(
         one if one.id else replace(one, id=f"call_{turn}_{place}") for place, one in enumerate(reply.tool_calls, 1)
