@@ -248,9 +248,11 @@ def test_another_program_s_database_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "music.db"
     with closing(sqlite3.connect(path)) as database:
         database.execute("CREATE TABLE albums (id)")
+    before = path.read_bytes()
     with pytest.raises(InvalidInput, match="albums") as caught:
         open_file(path)
     assert caught.value.code == "store_foreign"
+    assert path.read_bytes() == before
     with closing(sqlite3.connect(path)) as database:
         assert database.execute("SELECT name FROM sqlite_master").fetchall() == [("albums",)]
 

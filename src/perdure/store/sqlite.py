@@ -13,7 +13,7 @@ from typing import Any
 
 from perdure import failpoints
 from perdure.core.ports import Clock, Random
-from perdure.errors import InternalError, InvalidInput, PerdureError, Retryable, StoreFailed
+from perdure.errors import InternalError, PerdureError, Retryable, StoreFailed
 from perdure.store import place as places
 from perdure.store.clock import StoreClock
 from perdure.store.life import Life
@@ -47,7 +47,6 @@ def open_sqlite(
 def _open(place: Path, statements: Mapping[str, Statement], clock: Clock, random: Random) -> SqliteStore:
     link = open_link(place, statements, writes=True)
     try:
-        _refuse_foreign(link)
         meta = migrate(Session(link), random)
         return SqliteStore(link, statements, clock, meta)
     except BaseException:
@@ -219,17 +218,6 @@ class Session:
 
     def execute(self, sql: str, **params: Any) -> list[Row]:
         return self._link.fetch(Statement(parse("migration", sql)), params)
-
-
-def _refuse_foreign(link: SqliteLink) -> None:
-    """Refuse a database that some other program made, rather than add tables to it."""
-    tables = {name for (name,) in link.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    if tables and "migrations" not in tables:
-        raise InvalidInput(
-            f"store {link.place}: it is a database of another program (its tables: {', '.join(sorted(tables)[:5])}). A "
-            "new file, or one that perdure made, is expected; name another path.",
-            code="store_foreign",
-        )
 
 
 def _locked(error: Again) -> Retryable:

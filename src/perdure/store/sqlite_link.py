@@ -191,6 +191,7 @@ def _configure(link: SqliteLink, *, writes: bool) -> None:
         link.reads_only = True
         link.execute("PRAGMA query_only = ON")
         return
+    _refuse_foreign(link)
     _enter_wal(link)
     wanted = {"synchronous": 2, "cache_size": -WRITER_CACHE_KIB, "wal_autocheckpoint": 0}
     if sys.platform == "darwin":  # there, fsync alone does not reach the disk
@@ -204,6 +205,17 @@ def _configure(link: SqliteLink, *, writes: bool) -> None:
                 "was asked for, so a commit would not be durable. Use another build of Python's sqlite3.",
                 code="store_not_durable",
             )
+
+
+def _refuse_foreign(link: SqliteLink) -> None:
+    """Refuse a database that some other program made, before anything of it is changed: WAL mode is kept in the file."""
+    tables = {name for (name,) in link.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if tables and "migrations" not in tables:
+        raise InvalidInput(
+            f"store {link.place}: it is a database of another program (its tables: {', '.join(sorted(tables)[:5])}). A "
+            "new file, or one that perdure made, is expected; name another path.",
+            code="store_foreign",
+        )
 
 
 def _enter_wal(link: SqliteLink) -> None:
