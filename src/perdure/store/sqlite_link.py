@@ -208,7 +208,7 @@ def _configure(link: SqliteLink, *, writes: bool) -> None:
 
 
 def _refuse_foreign(link: SqliteLink) -> None:
-    """Refuse a database that some other program made, before anything of it is changed: WAL mode is kept in the file."""
+    """Refuse a database that another program made, before anything of it changes: WAL mode is kept in the file."""
     tables = {name for (name,) in link.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if tables and "migrations" not in tables:
         raise InvalidInput(
