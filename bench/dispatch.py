@@ -1,7 +1,7 @@
 """From a task's schedule to its tool's start, on idle processes: server, worker and this driver on loopback.
 
-One execution at a time, each with one tool call. The tool reports when its body started; the log says, in whole milliseconds
-rounded down, when the task was scheduled, so up to one millisecond is counted too much.
+One execution at a time, each with one tool call. The tool reports when its body started; the log says, in whole
+milliseconds rounded down, when the task was scheduled, so up to one millisecond is counted too much.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ async def measure(folder: Path, count: int) -> list[float]:
     state = await running_server(folder / "perdure" / "server.json")
     assert state is not None
     api = HttpApi(state.url, state.key)
-    while not await api.workers():
+    while not await api.workers():  # noqa: ASYNC110 - it comes from another process
         await asyncio.sleep(0.05)
     waits: list[float] = []
     for _ in range(count):

@@ -1,8 +1,8 @@
 """What a newcomer waits for and what an idle Perdure costs. Times are the least of N runs; sizes are as installed.
 
-Prints: `import perdure`, `perdure --help`, server ready after launch and its resident memory when idle, what an idle worker
-with ten tools asks of its server, and the distributions and megabytes of a default install (from the metadata of this
-environment, extras left out).
+Prints: `import perdure`, `perdure --help`, server ready after launch and its resident memory when idle, what an idle
+worker with ten tools asks of its server, and the distributions and megabytes of a default install (from the metadata
+of this environment, extras left out).
 """
 
 from __future__ import annotations

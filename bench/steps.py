@@ -1,8 +1,9 @@
 """Run ten-step agent executions, many at a time, beside the raw ceiling of the same rows in the same run.
 
-Five scripted model replies with one tool call each, and a sixth that ends it. Rounds alternate with `bench/ceiling.py`, and
-the medians are compared, so that what else the machine does hits both. Embedded: server, executor, worker and driver share
-one process, the async tool runs on a loop of its own. `--http` adds a server process and a worker process: no bar yet.
+Five scripted model replies with one tool call each, and a sixth that ends it. Rounds alternate with `bench/ceiling.py`,
+and the medians are compared, so that what else the machine does hits both. Embedded: server, executor, worker and
+driver share one process, the async tool runs on a loop of its own. `--http` adds a server process and a worker process:
+no bar yet.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ async def _running(state_file: Path) -> ServerState:
 async def _drive_http(state: ServerState, concurrency: int, seconds: float) -> float:
     api = HttpApi(state.url, state.key)
     try:
-        while not await api.workers():
+        while not await api.workers():  # noqa: ASYNC110 - it comes from another process
             await asyncio.sleep(0.05)
         return await drive(api, concurrency, seconds)
     finally:

@@ -10,8 +10,8 @@ from perdure.core import states
 PAGE = Path(__file__).parent.parent / "docs" / "concepts" / "states.md"
 HEAD = """# States
 
-Made from `src/perdure/core/states.py` by `tools/states_page.py`; a test keeps it true. A pair of state and event that is not
-listed is refused.
+Made from `src/perdure/core/states.py` by `tools/states_page.py`; a test keeps it true. A pair of state and event that
+is not listed is refused.
 """
 
 

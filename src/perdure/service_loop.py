@@ -72,7 +72,7 @@ class ServiceLoop:
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """Return the faster event loop where it is installed."""
     try:
-        import uvloop
+        import uvloop  # noqa: PLC0415 - not there on Windows
     except ImportError:
         return None
     return uvloop.new_event_loop

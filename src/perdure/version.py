@@ -2,7 +2,12 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
-try:
-    VERSION = version("perdure")
-except PackageNotFoundError:  # a source tree that was never installed
-    VERSION = "0+source"
+
+def _installed() -> str:
+    try:
+        return version("perdure")
+    except PackageNotFoundError:  # a source tree that was never installed
+        return "0+source"
+
+
+VERSION = _installed()

@@ -41,6 +41,7 @@ def test_sql_holds_no_decision_and_reads_no_clock() -> None:
 OUTSIDE: dict[str, str] = {
     "store/migrate.py": "it runs before there is a schema that queries could name",
     "store/postgres_link.py": "the clock, read once when a transaction begins",
+    "store/sqlite_link.py": "what a file holds is looked at before it is taken for a store",
     "store/sqlite.py": "a file's owner, epoch and clock: what PostgreSQL has of its own",
 }
 """Files with statements in Python, and why."""

@@ -16,6 +16,7 @@ from pathlib import Path
 from perdure.agent.spec import AgentSpec, ToolEntry, spec_to_json
 from perdure.client.http import HttpApi, HttpTaskSource
 from perdure.core.codec import Json
+from perdure.core.delivery import Delivery
 from perdure.core.views import StartRequest
 from perdure.models.catalog import Catalog
 from perdure.models.scripted import Script, call, say
@@ -38,7 +39,7 @@ def spec(script: str, *, name: str = "tester") -> dict[str, Json]:
     tools = (
         ToolEntry("work", "Work.", {"type": "object"}),
         ToolEntry("pay", "Pay.", {"type": "object"}, approval_required=True),
-        ToolEntry("fire", "Act once.", {"type": "object"}, delivery="at_most_once"),
+        ToolEntry("fire", "Act once.", {"type": "object"}, delivery=Delivery.AT_MOST_ONCE),
     )
     return spec_to_json(AgentSpec(name, f"scripted/{script}", "Test.", tools))
 

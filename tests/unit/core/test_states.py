@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from enum import StrEnum
+from pathlib import Path
 
 import pytest
 
@@ -57,3 +60,9 @@ def test_the_check_of_a_column_lists_every_state(kind: type[StrEnum]) -> None:
 def test_asking_first_answers_what_moving_would_do() -> None:
     assert states.allowed(TASK_TABLE, Task.READY, "lease")
     assert not states.allowed(TASK_TABLE, Task.DEAD, "lease")
+
+
+def test_the_page_of_states_is_the_tables() -> None:
+    page = Path(__file__).parents[3] / "tools" / "states_page.py"
+    checked = subprocess.run([sys.executable, str(page), "--check"], capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stderr
