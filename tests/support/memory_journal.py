@@ -29,11 +29,18 @@ class MemoryLog:
         self.deaf = False
         """Whether hints are lost."""
         self.fence = 0
+        self.seen: dict[str, int] = {}
+        """How far its holder knew the log when it appended an address, and"""
+        self.known: dict[str, int] = {}
+        """when it began it: earlier, for a step with a body."""
         self.journals: list[MemoryJournal] = []
         self.run: Run | None = None
         self.news = asyncio.Event()
         """Set by every append."""
+        self.asking: set[str] = set()
+        """Addresses that a holder is about to have appended."""
         self.on_append: Callable[[], None] = lambda: None
+        self.on_ask: Callable[[], None] = lambda: None
 
     def append(self, kind: Kind, address: str = "", digest: str = "", **data: Any) -> Event:
         """Add a fact, and tell the holder's run unless it is deaf."""
@@ -102,12 +109,16 @@ class MemoryJournal:
         """Awaited before a verb takes effect."""
 
     async def record(self, seen: int, items: Sequence[Item]) -> list[Event]:
+        self._log.asking.update(item.address for item in items)
+        self._log.on_ask()
         await self._enter("record")
         known = {event.address for event in self._log.events[seen:] if event.kind in ASKED}
         for item in items:
             if item.address not in known:
                 kind, data = _fact(item)
                 self._append(kind, item.address, item.digest, **data)
+                self._log.known.setdefault(item.address, seen)
+                self._log.seen[item.address] = seen
         return self._log.events[seen:]
 
     async def events(self, after: int) -> list[Event]:

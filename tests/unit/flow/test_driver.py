@@ -10,9 +10,10 @@ import pytest
 from driving import Door, drive, driven, gives, run_of, task
 from memory_journal import MemoryLog
 from perdure.core.codec import digest
-from perdure.core.events import Kind
+from perdure.core.events import Event, Kind
 from perdure.flow import driver
 from perdure.flow.context import Context, Failed, Try
+from programs import in_virtual_time
 
 pytestmark = pytest.mark.anyio
 
@@ -186,6 +187,24 @@ async def test_nothing_parks_over_news_that_came_with_the_park() -> None:
         stage.journal.gate = gate
         assert await stage.outcome == "ended"
         assert told == ["park"]
+
+
+def test_news_in_the_very_moment_of_parking_are_not_slept_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hint comes with the timer that ends the lingering: it is fed, and not yet handed over."""
+    monkeypatch.setattr(driver, "LINGER_SECONDS", 0.05)
+
+    async def code(ctx: Context) -> str:
+        await ctx.task(task("a"))
+        return "done"
+
+    async def scene() -> None:
+        async with driven(code) as stage:
+            await stage.until(lambda: stage.log.open())
+            stage.log.events.append(Event(3, Kind.TASK_COMPLETED, "a", "", {"value": 1}, 0))
+            asyncio.get_running_loop().call_later(0.05, stage.run.hint, [stage.log.events[-1]], 3)
+            assert await stage.outcome == "ended"
+
+    in_virtual_time(scene)
 
 
 async def test_a_hint_while_a_record_is_written_is_not_lost() -> None:

@@ -52,6 +52,25 @@ async def test_a_message_that_arrives_before_the_end_is_another_turn() -> None:
     assert again.events[-1].data == stage.log.events[-1].data
 
 
+async def test_a_message_that_came_while_the_answer_was_made_is_another_turn() -> None:
+    door = Door()
+
+    async def code(ctx: Context) -> Any:
+        await ctx.step("a", "d", door)
+        heard: list[str] = []
+        while not await ctx.finish({"heard": heard}):
+            heard += [event.data["text"] for event in ctx.told]
+            ctx.told = []
+        return None
+
+    async with driven(code) as stage:
+        await door.entered.wait()
+        stage.log.append(Kind.MESSAGE, text="wait")
+        door.opened.set()
+        assert await stage.outcome == "ended"
+        assert stage.log.events[-1].data == {"output": {"heard": ["wait"]}}
+
+
 async def test_news_wait_for_a_message_or_a_stop() -> None:
     async def code(ctx: Context) -> Any:
         await ctx.news()
