@@ -43,6 +43,16 @@ def test_an_execution_of_others_is_not_there(bench: Bench) -> None:
         assert refused.value.details == {"execution": name}
 
 
+def test_whether_it_has_ended_is_told_of_ones_own(bench: Bench) -> None:
+    held = bench.owned()
+    execution = held.ref.execution
+    assert not bench.read(lambda reads: query.has_ended(reads, "default", execution))
+    bench.do(finish, Finish(held.ref, held.fence, 1, 0, "complete", '{"output":{}}'))
+    assert bench.read(lambda reads: query.has_ended(reads, "default", execution))
+    with pytest.raises(NotFound):
+        bench.read(lambda reads: query.has_ended(reads, "other", execution))
+
+
 def test_a_completed_execution_shows_its_output(bench: Bench) -> None:
     held = bench.owned()
     bench.do(finish, Finish(held.ref, held.fence, 1, 9, "complete", '{"output":{"result":"done"}}'))
