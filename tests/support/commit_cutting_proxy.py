@@ -6,7 +6,7 @@ import socket
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PORT = 5432
@@ -40,16 +40,17 @@ class CuttingProxy:
 
     def _upward(self, client: socket.socket, server: socket.socket) -> None:
         """From the client to the server: the side that sees a COMMIT coming."""
-        while data := _receive(client):
-            if b"COMMIT" in data and self._left:
-                self._left -= 1
-                self.cuts += 1
-                client.shutdown(socket.SHUT_RDWR)  # nothing reaches the client from here on
+        with suppress(OSError):  # the server may be the first to leave
+            while data := _receive(client):
+                if b"COMMIT" in data and self._left:
+                    self._left -= 1
+                    self.cuts += 1
+                    client.shutdown(socket.SHUT_RDWR)  # nothing reaches the client from here on
+                    server.sendall(data)
+                    break
                 server.sendall(data)
-                break
-            server.sendall(data)
-        # The server ends this session when it has done what it was sent.
-        server.shutdown(socket.SHUT_WR)
+            # The server ends this session when it has done what it was sent.
+            server.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)

@@ -44,7 +44,7 @@ class Way:
 
 
 _LINGER = Way(setup={"linger_seconds": 0.6})
-"""A body that takes longer than a third of its lease: heartbeats."""
+"""A body that takes longer than a third of its lease: heartbeats, and an execution that parks meanwhile."""
 _LOST_TASK = Way(strikes=(Strike("tool.before_body", "worker", 1, ("worker",)),))
 """A worker that dies with a task in its hands."""
 _UNCERTAIN = Way(strikes=(Strike("tool.after_body", "worker", 3, ("worker",)),))
@@ -60,6 +60,8 @@ _SECOND_LIFE = Way(strikes=(Strike("record.after_commit", "server", 1, ("server"
 
 WAYS: dict[str, Way] = {
     "beat": _LINGER,
+    "park": _LINGER,
+    "claim": _LINGER,
     "tell_time": Way(setup={"model_faults": "model=slow:0.8@1"}),
     "renew": Way(setup={"model_faults": "model=slow:0.6@1"}),
     "close": _LEAVING,
