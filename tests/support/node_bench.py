@@ -118,8 +118,9 @@ class NodeBench:
         """Return the view once the execution is in a state, and let go of if that is asked for."""
         async with asyncio.timeout(PATIENCE):
             while True:
-                view = await self.api.execution(execution)
-                if view.state == state and (ownership is None or ownership == await self.ownership(execution)):
+                owned = ownership is None or ownership == await self.ownership(execution)
+                view = await self.api.execution(execution)  # after: what it shows is no older than its being let go of
+                if view.state == state and owned:
                     return view
                 await asyncio.sleep(0.005)
 
