@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import anyio
 
@@ -32,6 +32,7 @@ from perdure.server.hub import Hub
 from perdure.server.store_time import StoreTime
 from perdure.server.tasks import DirectTaskSource
 from perdure.service_loop import ServiceLoop
+from perdure.store.operation import Operation
 from perdure.store.protocol import Store
 from perdure.store.tx import Tx
 from perdure.store.writer import ThreadedWriter
@@ -43,6 +44,16 @@ SWEEP_SECONDS = 0.5
 """How often to see whether a lease ran out or a timer is due: a read, and a write only if so."""
 SWEEP_LIMIT = 500
 """Rows per pass; a full pass is followed by another at once."""
+
+
+SWEEPS: tuple[tuple[str, Operation[Sweep, int]], ...] = (
+    ("timer_ms", fire_timers),
+    ("task_ms", expire_tasks),
+    ("owned_ms", expire_owned),
+)
+"""Each with the deadline that calls for it."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,20 +211,30 @@ class Node:
     async def _sweep_forever(self) -> None:
         while True:
             await self.parts.clock.sleep(SWEEP_SECONDS)
-            try:
-                await self._sweep()
-            except StoreFailed:
-                raise
-            except PerdureError as error:
-                log.warning("node.sweep_failed", code=error.code, action="will try again")
+            for name, operation in await self._trying(self._due) or ():
+                await self._trying(self._sweep, name, operation)
 
-    async def _sweep(self) -> None:
+    async def _trying(self, what: Callable[..., Awaitable[T]], *given: Any) -> T | None:
+        """Do a part of a pass. What fails is said and tried again with the next, and keeps no other part from it."""
+        try:
+            return await what(*given)
+        except StoreFailed:
+            raise
+        except PerdureError as error:
+            log.warning("node.sweep_failed", part=given[:1], code=error.code, action="will try again")
+        except Exception:
+            log.exception("node.sweep_failed", part=given[:1], action="will try again")
+        return None
+
+    async def _due(self) -> list[tuple[str, Operation[Sweep, int]]]:
+        """Return the sweeps that have something to do."""
         due = await self.bridge.read(lambda reads: reads.row("deadlines"))
         now_ms = await self._store_time.now_ms()
-        for name, operation in (("timer_ms", fire_timers), ("task_ms", expire_tasks), ("owned_ms", expire_owned)):
-            if due is not None and due[name] is not None and due[name] <= now_ms:
-                while await self.bridge.run(operation, Sweep(SWEEP_LIMIT)) == SWEEP_LIMIT:
-                    pass
+        return [one for one in SWEEPS if due is not None and due[one[0]] is not None and due[one[0]] <= now_ms]
+
+    async def _sweep(self, _name: str, operation: Operation[Sweep, int]) -> None:
+        while await self.bridge.run(operation, Sweep(SWEEP_LIMIT)) == SWEEP_LIMIT:
+            pass
 
     def _failed(self, error: StoreFailed) -> None:
         self.failure = self.failure or error

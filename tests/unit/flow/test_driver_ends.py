@@ -13,7 +13,7 @@ from driving import Door, drive, driven, gives, run_of, task
 from memory_journal import MemoryLog
 from perdure.core.codec import digest
 from perdure.core.events import Kind
-from perdure.errors import LeaseLost
+from perdure.errors import InvalidInput, LeaseLost
 from perdure.flow import driver
 from perdure.flow.context import Context, Evicted, Failed, Paused, Try
 
@@ -266,6 +266,60 @@ async def test_a_limit_that_is_passed_while_paused_lets_go_and_ends_it_later() -
         assert await stage.outcome == "halted"
         assert stage.log.run is None, "nobody holds it"
         assert stage.log.events[-1].kind is Kind.PAUSED
+
+
+async def test_a_limit_that_is_passed_looks_at_the_news_first() -> None:
+    async def code(ctx: Context) -> None:
+        await ctx.task(task("a"))
+
+    async with driven(code) as stage:
+        await stage.until(lambda: stage.log.open())
+
+        async def gate(verb: str) -> None:
+            if verb == "finish" and "message" not in stage.log.kinds:
+                stage.log.append(Kind.MESSAGE, text="wait")
+
+        stage.journal.gate = gate
+        stage.run.interrupt(Failed("limit_exceeded", "too long"))
+        assert await stage.outcome == "ended"
+        assert stage.log.kinds[-2:] == ["message", "failed"]
+
+
+@pytest.mark.parametrize("verb", ["finish", "halt"])
+async def test_whoever_lost_it_on_the_way_out_says_so(verb: str) -> None:
+    async def code(ctx: Context) -> None:
+        await ctx.task(task("a"))
+        raise ZeroDivisionError
+
+    async with driven(code) as stage:
+        await stage.until(lambda: stage.log.open())
+
+        async def gate(asked: str) -> None:
+            if asked == verb:
+                stage.log.take_over()
+
+        stage.journal.gate = gate
+        if verb == "finish":
+            stage.run.interrupt(Failed("limit_exceeded", "too long"))
+        else:
+            stage.log.append(Kind.TASK_COMPLETED, "a", value=1)
+        assert await stage.outcome == "lost"
+        assert stage.log.kinds[-1] == "taken_over"
+
+
+async def test_an_append_that_the_log_refuses_for_good_sticks() -> None:
+    async def code(ctx: Context) -> None:
+        await ctx.task(task("a"))
+
+    async with driven(code) as stage:
+
+        async def gate(verb: str) -> None:
+            if verb == "record":
+                raise InvalidInput("its address holds half a letter", code="unstorable")
+
+        stage.journal.gate = gate
+        assert await stage.outcome == "halted"
+        assert stage.log.events[-1].data["message"] == "what it recorded was refused: its address holds half a letter"
 
 
 async def test_an_interrupt_that_came_too_late_does_not_reach_the_next_drive() -> None:

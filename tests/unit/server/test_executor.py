@@ -133,6 +133,47 @@ async def test_a_run_that_another_moved_on_is_run_again_from_its_log(tmp_path: P
         assert house.bench.script.calls == ["turn 1/model", "turn 2/model", "turn 3/model"]
 
 
+async def test_a_run_that_comes_back_to_whoever_kept_an_older_one_is_run_from_its_log(tmp_path: Path) -> None:
+    replies = [call("look"), call("look"), say("done")]
+    async with house_in(tmp_path, replies) as house:
+        one = house.open()
+        execution = await parked(house)
+        await house.until(lambda: one.cached == 1)
+        away = asyncio.Event()
+
+        async def stays_away(name: str, _row: Any) -> None:
+            if name == "claim":
+                await away.wait()
+
+        house.notes[one].before = stays_away
+        two = house.open()
+        [task] = await house.bench.lease("look")
+        await house.bench.done(task, "first")
+        await house.bench.until(execution, "task_scheduled", address="turn 2/tool/call_2_1")
+        await house.bench.state(execution, "waiting", ownership="parked")
+        await house.close(two)
+        away.set()
+        [task] = await house.bench.lease("look")
+        await house.bench.done(task, "second")
+        assert (await house.bench.result(execution)).state == "completed"
+        assert house.notes[one].claims(execution)[-1].fence == 3
+        assert house.bench.script.calls == ["turn 1/model", "turn 2/model", "turn 3/model"]
+
+
+async def test_a_long_log_is_read_page_by_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("perdure.engine.claim", "perdure.server.journal"):
+        monkeypatch.setattr(f"{module}.LOG_PAGE", 3)
+    async with house_in(tmp_path, [call("look"), say("done")], cache=0) as house:
+        house.open()
+        execution = await parked(house)
+        for number in range(10):
+            await house.bench.api.send(execution, str(number))
+        [task] = await house.bench.lease("look")
+        await house.bench.done(task, "seen")
+        assert (await house.bench.result(execution)).state == "completed"
+        assert [text for role, text in house.bench.script.shown() if role == "user"][1:] == [str(n) for n in range(10)]
+
+
 async def test_two_executors_share_the_work_and_never_hold_the_same(tmp_path: Path) -> None:
     gate = Turnstile()
     async with house_in(tmp_path, Script([say("done")], gate=gate), capacity=5) as house:

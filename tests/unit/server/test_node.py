@@ -10,10 +10,12 @@ from typing import cast
 import pytest
 
 from node_bench import Hold, Script, node_over, tool
+from perdure import failpoints
 from perdure.core.work import Lane, LeaseRequest, WorkerInfo
 from perdure.engine.keys import Principal
-from perdure.errors import Retryable, StoreFailed, StoreInUse
+from perdure.errors import InternalError, Retryable, StoreFailed, StoreInUse
 from perdure.models.catalog import Catalog
+from perdure.models.port import ModelError, ModelReply, ModelRequest
 from perdure.models.scripted import call, say
 from perdure.server.node import Node, Parts
 from perdure.store.sqlite import open_sqlite
@@ -110,6 +112,48 @@ async def test_a_file_that_is_moved_away_fails_the_node_and_says_what_to_do(tmp_
     assert isinstance(node.failure, StoreFailed)
     assert not node.ready()
     await asyncio.to_thread(node.stop)
+
+
+async def test_a_bug_that_ends_the_executor_is_seen_from_outside(tmp_path: Path) -> None:
+    failpoints.arm("claim.after_commit=raise")
+    try:
+        node = node_in(tmp_path)
+        node.start()
+        async with asyncio.timeout(10):
+            while node.failure is None:  # noqa: ASYNC110 - it is set in another thread
+                await asyncio.sleep(0.002)
+    finally:
+        failpoints.arm("")
+    assert isinstance(node.failure, InternalError)
+    assert "the executor died" in node.failure.message
+    assert not node.ready()
+    await asyncio.to_thread(node.stop)
+
+
+async def test_a_sweep_that_fails_keeps_no_other_from_its_work_and_is_made_again(tmp_path: Path) -> None:
+    clock = FakeClock()
+    slow = ModelError("transient", "slow down", retry_after=25.0)
+
+    def reply(request: ModelRequest) -> ModelReply:
+        if request.messages[0].text == "slow":
+            raise slow
+        return call("look")
+
+    async with node_over(tmp_path, [reply, say("done")], clock=clock) as bench:
+        waits, works = await bench.start(input="slow"), await bench.start(tool("look"))
+        await bench.until(waits, "timer_set")
+        await bench.lease("look")
+        await clock.asleep(2)
+        failpoints.arm("fire_timers.before_commit=raise")
+        try:
+            clock.advance(31)
+            await bench.until(works, "attempt_lost")
+            assert "timer_fired" not in await bench.kinds(waits)
+        finally:
+            failpoints.arm("")
+        await clock.asleep(2)
+        clock.advance(1)
+        await bench.until(waits, "timer_fired")
 
 
 async def test_keys_belong_to_companies_and_companies_see_their_own(tmp_path: Path) -> None:
