@@ -25,7 +25,9 @@ def clock() -> FakeClock:
 async def writer(tmp_path: Path, clock: FakeClock) -> AsyncIterator[tuple[StoreTime, ThreadedWriter]]:
     store = open_sqlite(tmp_path / "p.db", clock=clock, random=SeededRandom())
     writer = ThreadedWriter(store)
-    yield StoreTime(Bridge(store, writer), clock), writer
+    bridge = Bridge(store, writer)
+    yield StoreTime(bridge, clock), writer
+    bridge.close()
     writer.stop()
     store.close()
 
