@@ -24,7 +24,7 @@ LAYERS: dict[str, str] = {
     "toolbox": "errors core system",
     "wire": "errors core",
     "client": EDGE,
-    "worker": f"{EDGE} client agent flow mailbox",
+    "worker": f"{EDGE} service_loop client agent flow mailbox",
     "server": f"{EDGE} store engine flow agent models toolbox service_loop mailbox",
     "testing": f"{WHOLE} engine flow",
     "service_loop": "",

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from perdure.core.ports import Clock
 from perdure.log import get_log
 from perdure.mailbox import Mailbox
+from perdure.service_loop import loop_factory
 from perdure.worker.body import Call, Ended, Raised, Stopped
 from perdure.worker.pace import ends_within
 
@@ -188,7 +189,7 @@ class _OwnLoop:
     """An event loop in a thread of its own, for async tools of a worker that was given none."""
 
     def __init__(self, name: str) -> None:
-        self.loop = asyncio.new_event_loop()
+        self.loop = (loop_factory() or asyncio.new_event_loop)()
         self._stop = asyncio.Event()
         self._gone: asyncio.Future[None] | None = None
         threading.Thread(target=self._serve, name=f"{name} tool loop").start()
