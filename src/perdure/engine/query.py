@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from perdure.core import codec, states
 from perdure.core.events import Event, Kind, reply_in
 from perdure.core.ids import shard_of
@@ -15,7 +17,7 @@ from perdure.core.views import (
 )
 from perdure.core.work import Failure
 from perdure.errors import NotFound
-from perdure.store.protocol import Reads, Row
+from perdure.store.protocol import Params, Reads, Row
 
 PAGE_BYTES = 4_000_000
 """How much of a log is read at once for somebody else."""
@@ -93,7 +95,7 @@ def execution_page(
 def events_between(reads: Reads, execution: str, after: int, limit: int) -> list[Event]:
     """Return up to `limit` events above `after`."""
     rows = reads.rows("events_after", shard=shard_of(execution), execution=execution, after=after, limit=limit)
-    return [_event(row) for row in rows]
+    return events_of(rows)
 
 
 def events_page(reads: Reads, execution: str, after: int, limit: int) -> list[Event]:
@@ -101,11 +103,15 @@ def events_page(reads: Reads, execution: str, after: int, limit: int) -> list[Ev
     rows = reads.rows(
         "events_page", shard=shard_of(execution), execution=execution, after=after, limit=limit, most=PAGE_BYTES
     )
-    return [_event(row) for row in rows]
+    return events_of(rows)
 
 
-def _event(row: Row) -> Event:
-    return Event(row["seq"], Kind(row["kind"]), row["address"], row["digest"], codec.decode(row["data"]), row["at_ms"])
+def events_of(rows: Sequence[Params | Row]) -> list[Event]:
+    """Decode stored events. Raises `ValueError` for one that no version of this code wrote."""
+    return [
+        Event(row["seq"], Kind(row["kind"]), row["address"], row["digest"], codec.decode(row["data"]), row["at_ms"])
+        for row in rows
+    ]
 
 
 def approvals_of(

@@ -28,12 +28,12 @@ from perdure.core.views import (
 )
 from perdure.core.work import WorkerInfo
 from perdure.engine import query, query_tasks
+from perdure.engine.query import events_of
 from perdure.engine.resolve import Decide, decide
 from perdure.engine.rule import Rule, rule
 from perdure.engine.signal import Signal, signal
 from perdure.engine.start import Start, start
 from perdure.errors import InvalidInput
-from perdure.server.journal import events_of
 from perdure.store.protocol import Reads
 from perdure.store.tx import Note
 

@@ -22,6 +22,7 @@ from perdure.core.ids import new_id
 from perdure.core.ports import Clock, Random
 from perdure.core.states import Reason
 from perdure.engine.claim import Claim, Claimed, claim
+from perdure.engine.query import events_of
 from perdure.engine.sweep import Drop, Renew, drop, renew
 from perdure.errors import LeaseLost, PerdureError, StoreFailed, UserError
 from perdure.flow.context import Failed
@@ -30,7 +31,7 @@ from perdure.log import get_log
 from perdure.models.port import Models
 from perdure.server.bridge import Bridge
 from perdure.server.hub import Hub
-from perdure.server.journal import DirectJournal, events_of, read_log
+from perdure.server.journal import DirectJournal, read_log
 from perdure.store.protocol import Reads
 from perdure.store.tx import Note
 

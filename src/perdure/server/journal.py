@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal
 
-from perdure.core.codec import decode
-from perdure.core.events import Event, Kind
+from perdure.core.events import Event
 from perdure.core.items import Item
 from perdure.core.ports import Clock
 from perdure.engine.claim import LOG_PAGE
 from perdure.engine.park import Finish, Halt, Park, Released, StillHeld, finish, halt, park
+from perdure.engine.query import events_of
 from perdure.engine.record import News, Record, record
 from perdure.errors import LeaseLost, Retryable
 from perdure.server.bridge import Bridge
 from perdure.store.operation import Operation
-from perdure.store.protocol import Params, Reads, Ref, Row
+from perdure.store.protocol import Reads, Ref
 
 PAUSE_SECONDS = 1.0
 """While the disk is full, or the database too busy."""
@@ -85,11 +85,3 @@ async def read_log(bridge: Bridge, ref: Ref, after: int = 0) -> list[Event]:
 
 def _page(reads: Reads, ref: Ref, after: int) -> list[Event]:
     return events_of(reads.rows("events_after", shard=ref.shard, execution=ref.execution, after=after, limit=LOG_PAGE))
-
-
-def events_of(rows: Sequence[Params | Row]) -> list[Event]:
-    """Decode stored events. Raises `ValueError` for one that no version of this code wrote."""
-    return [
-        Event(row["seq"], Kind(row["kind"]), row["address"], row["digest"], decode(row["data"]), row["at_ms"])
-        for row in rows
-    ]
