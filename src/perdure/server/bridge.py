@@ -18,6 +18,8 @@ from perdure.store.writer import Writer
 R = TypeVar("R")
 T = TypeVar("T")
 
+Glance = tuple[Callable[[Reads], Any], asyncio.Future[Any]]
+
 
 class Bridge:
     """One store as coroutines see it. Usable from any number of event loops at once."""
@@ -37,7 +39,8 @@ class Bridge:
         target = self._target()
         future: asyncio.Future[T] = target.loop.create_future()
         try:
-            self._writer.submit(operation, row, target, future)
+            self._writer.submit(operation, row, target, future, wake=False)
+            target.wake_soon(self._writer)
         except Exception as error:  # noqa: BLE001 - the caller's, where it waits
             future.set_exception(error)
         return future
@@ -55,6 +58,23 @@ class Bridge:
         future: asyncio.Future[T] = target.loop.create_future()
         self._reading.submit(query, partial(target.answer, future))
         return await future
+
+    async def glance(self, query: Callable[[Reads], T]) -> T:
+        """Like `read`, for a look at a row or two: all that this turn of the loop asks for share one view."""
+        target = self._target()
+        future: asyncio.Future[T] = target.loop.create_future()
+        if not target.glances:
+            target.loop.call_soon(self._look, target)
+        target.glances.append((query, future))
+        return await future
+
+    def _look(self, target: _Target) -> None:
+        asked, target.glances = target.glances, []
+        answers = _Answers(asked)
+        try:
+            self._reading.submit(answers.find, partial(target.answer_all, answers))
+        except Exception as error:  # noqa: BLE001 - theirs who wait
+            answers.give(None, error)
 
     def close(self) -> None:
         """End the reading threads. Blocks until queries under way have ended; the writer is somebody else's."""
@@ -76,12 +96,51 @@ class _Target:
     def __init__(self, mail: Mailbox) -> None:
         self.loop = mail.loop
         self._mail = mail
+        self.glances: list[Glance] = []
+        """Those that this turn of the loop has asked for."""
+        self._waking = False
+        """Whether the writer is to be woken when the loop has run what is ready now."""
+
+    def wake_soon(self, writer: Writer) -> None:
+        """Wake the writer once for all that this turn of the loop submits: many rows that come together commit so."""
+        if not self._waking:
+            self._waking = True
+            self.loop.call_soon(self._wake, writer)
+
+    def _wake(self, writer: Writer) -> None:
+        self._waking = False
+        writer.wake()
 
     def settle(self, entries: Sequence[Entry]) -> None:
         self._mail.put(partial(_resolve_all, entries))
 
     def answer(self, future: asyncio.Future[Any], found: Any, error: BaseException | None) -> None:
         self._mail.put(partial(_resolve, future, found, error))
+
+    def answer_all(self, answers: _Answers, found: Any, error: BaseException | None) -> None:
+        self._mail.put(partial(answers.give, found, error))
+
+
+class _Answers:
+    """What comes of glances that share one view. One that fails concerns no other."""
+
+    def __init__(self, asked: Sequence[Glance]) -> None:
+        self._asked = asked
+
+    def find(self, reads: Reads) -> list[tuple[Any, BaseException | None]]:
+        return [_attempt(query, reads) for query, _ in self._asked]
+
+    def give(self, found: list[tuple[Any, BaseException | None]] | None, error: BaseException | None) -> None:
+        """Resolve the futures, on their loop: each with its own outcome, or all with the error of the view."""
+        for (_, future), (result, own) in zip(self._asked, found or [(None, error)] * len(self._asked), strict=True):
+            _resolve(future, result, own)
+
+
+def _attempt(query: Callable[[Reads], Any], reads: Reads) -> tuple[Any, BaseException | None]:
+    try:
+        return query(reads), None
+    except PerdureError as refusal:
+        return None, refusal
 
 
 def _resolve_all(entries: Sequence[Entry]) -> None:

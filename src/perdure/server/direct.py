@@ -145,7 +145,7 @@ class DirectApi:
                 stir.set()
 
         with self._node.hub.listening([("events", execution)], hear):
-            while not await self._bridge.read(lambda reads: query.has_ended(reads, self._company, execution)):
+            while not await self._bridge.glance(lambda reads: query.has_ended(reads, self._company, execution)):
                 if await _stirred(stir):
                     return
                 stir.clear()

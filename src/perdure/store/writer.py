@@ -28,12 +28,19 @@ MAX_PAUSE_SECONDS = 1.0
 class Writer(Protocol):
     """Takes operations for one store. Safe from any thread."""
 
-    def submit(self, operation: Operation[R, Any], row: R, target: Settle, token: Any = None) -> Entry:
+    def submit(
+        self, operation: Operation[R, Any], row: R, target: Settle, token: Any = None, *, wake: bool = True
+    ) -> Entry:
         """Queue a row and return at once; `target.settle` gets the entry, with `token` in it, when it has ended.
 
+        With `wake=False` it may lie there until `wake` is called: for whoever has more rows coming at once.
         Raises StoreFailed once the store has failed, Retryable (`shutting_down`) after `stop`, and whatever the
         operation's `keys` raise: in these cases `settle` is not called.
         """
+        ...
+
+    def wake(self) -> None:
+        """See to what is queued."""
         ...
 
     def call(self, operation: Operation[R, T], row: R) -> T:
@@ -85,7 +92,9 @@ class ThreadedWriter:
         """Rows committed so far."""
         return self._batches.operations
 
-    def submit(self, operation: Operation[R, Any], row: R, target: Settle, token: Any = None) -> Entry:
+    def submit(
+        self, operation: Operation[R, Any], row: R, target: Settle, token: Any = None, *, wake: bool = True
+    ) -> Entry:
         if self._pid != os.getpid():
             what = "the writer belongs to the process that this one was forked from; make a runtime after the fork"
             raise StoreFailed(what, code="store_forked")
@@ -93,9 +102,13 @@ class ThreadedWriter:
         with self._lock:
             self._refuse()
             self._batches.queue.append(entry)
+        if wake:
+            self.wake()
+        return entry
+
+    def wake(self) -> None:
         if self._idle:
             self._wake.set()
-        return entry
 
     def call(self, operation: Operation[R, T], row: R) -> T:
         if threading.current_thread() is self._thread:
@@ -170,7 +183,9 @@ class InlineWriter:
         """Whether entries wait for `run_batch`."""
         return bool(self._batches)
 
-    def submit(self, operation: Operation[R, Any], row: R, target: Settle, token: Any = None) -> Entry:
+    def submit(
+        self, operation: Operation[R, Any], row: R, target: Settle, token: Any = None, *, wake: bool = True
+    ) -> Entry:
         if self._batches.failed is not None:
             raise StoreFailed(self._batches.failed.message, code=self._batches.failed.code)
         if self._stopped:
@@ -178,6 +193,9 @@ class InlineWriter:
         entry = Entry(operation, row, target, token)
         self._batches.queue.append(entry)
         return entry
+
+    def wake(self) -> None:
+        return  # whoever owns it runs the batches
 
     def run_batch(self) -> int:
         """Commit one batch of what is queued and return how many entries it settled."""

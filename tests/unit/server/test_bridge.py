@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from perdure.errors import Conflict
+from perdure.errors import Conflict, StoreFailed
 from perdure.server.bridge import Bridge
 from perdure.store.operation import Steps, operation
+from perdure.store.protocol import Reads
 from perdure.store.sqlite import open_sqlite
 from perdure.store.tx import Tx
 from perdure.store.writer import ThreadedWriter
@@ -81,6 +82,48 @@ async def test_reads_run_away_from_the_loop(bridge: Bridge) -> None:
     here = threading.current_thread()
     assert await bridge.read(lambda _reads: threading.current_thread()) is not here
     assert await bridge.read(lambda reads: reads.row("any_key")) is None
+
+
+async def test_glances_of_one_turn_share_a_view_and_nothing_else(bridge: Bridge) -> None:
+    views: list[Reads] = []
+
+    def look(reads: Reads) -> int:
+        views.append(reads)
+        return len(views)
+
+    def refuse(reads: Reads) -> int:
+        raise Conflict("not yours")
+
+    answers = await asyncio.gather(*map(bridge.glance, (look, refuse, look)), return_exceptions=True)
+    assert [answers[0], answers[2]] == [1, 2]
+    assert isinstance(answers[1], Conflict)
+    assert views[0] is views[1]
+
+
+async def test_a_view_that_breaks_fails_every_glance_of_its_turn(bridge: Bridge) -> None:
+    def fails(reads: Reads) -> int:
+        raise ZeroDivisionError
+
+    answers = await asyncio.gather(bridge.glance(fails), bridge.glance(lambda _reads: 1), return_exceptions=True)
+    assert [type(answer) for answer in answers] == [ZeroDivisionError] * 2
+    bridge.close()
+    with pytest.raises(StoreFailed):
+        await bridge.glance(lambda _reads: 1)
+
+
+async def test_rows_of_one_turn_are_committed_together(tmp_path: Path) -> None:
+    store = open_sqlite(tmp_path / "p.db", clock=FakeClock(), random=SeededRandom())
+    writer = ThreadedWriter(store)
+    bridge = Bridge(store, writer)
+
+    async def one(number: int) -> int:
+        return await bridge.run(echo, number)
+
+    assert await asyncio.gather(*map(one, range(50))) == list(range(50))
+    assert writer.commits == 1
+    writer.stop()
+    bridge.close()
+    store.close()
 
 
 async def test_any_number_of_loops_may_ask(bridge: Bridge) -> None:
