@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import Any, NamedTuple, assert_never
 
 from perdure.core import codec, states
 from perdure.core.delivery import Delivery
@@ -33,8 +33,7 @@ class Record:
         return sum(len(item.data) for item in self.items if isinstance(item, StepDone))
 
 
-@dataclass(frozen=True, slots=True)
-class News:
+class News(NamedTuple):
     """All events above `seen`, the holder's own and others', in order and without a gap."""
 
     events: Sequence[Params | Row]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from perdure.core.events import ANSWERS, ASKED, Event, Kind
 
@@ -29,23 +30,20 @@ class Ask:
     """The code stopped waiting; whatever answers it later is passed over."""
 
 
-@dataclass(frozen=True, slots=True)
-class Deliver:
+class Deliver(NamedTuple):
     """Hand this event to the code that waits at `ask`."""
 
     ask: Ask
     event: Event
 
 
-@dataclass(frozen=True, slots=True)
-class Tell:
+class Tell(NamedTuple):
     """Hand this event to the execution as a whole: a message, a request to stop or cancel, a ruling."""
 
     event: Event
 
 
-@dataclass(frozen=True, slots=True)
-class Begin:
+class Begin(NamedTuple):
     """The log is used up: start these, in this order."""
 
     asks: tuple[Ask, ...]
@@ -55,6 +53,8 @@ class Begin:
 class Idle:
     """Nothing to hand over and nothing to start."""
 
+
+_IDLE = Idle()
 
 Move = Deliver | Tell | Begin | Idle
 
@@ -114,9 +114,9 @@ class Replay:
             if move is not None:
                 return move
         if paused:
-            return Idle()
+            return _IDLE
         begin, self._new = tuple(ask for ask in self._new if not ask.recorded and not ask.abandoned), []
-        return Begin(begin) if begin else Idle()
+        return Begin(begin) if begin else _IDLE
 
     def _look(self, event: Event, *, in_io: bool) -> Deliver | Tell | Idle | None:
         """Return where an event goes; None if nowhere; `Idle` if the code may still come to ask for it."""
@@ -132,7 +132,7 @@ class Replay:
         ask = self._asks.get(event.address)
         if ask is None:
             if in_io:
-                return Idle()
+                return _IDLE
             raise Mismatch(self._say("the code does not ask for it", _shown(event)))
         if ask.kind is not event.kind or ask.digest != event.digest:
             found = f"{ask.kind} with arguments {ask.digest or 'none'}"

@@ -7,8 +7,7 @@ batch touch them. `seq` is taken from the locked row, never from anybody's memor
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from perdure.core import codec
 from perdure.core.codec import Json
@@ -17,8 +16,7 @@ from perdure.store.rows import ExecutionRow, execution_row, params_of
 from perdure.store.sql_store import names
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(NamedTuple):
     """A hint for after the commit; losing one delays and never breaks anything."""
 
     topic: str
