@@ -87,6 +87,10 @@ def _row(execution: str) -> dict[str, Any]:
         "created_ms": 1,
         "updated_ms": 1,
         "finished_ms": None,
+        "chain": "c" * 32,
+        "lane": "",
+        "build": "",
+        "cancel_seq": None,
     }
 
 
@@ -94,7 +98,7 @@ def _start(db: Connection, executions: list[Execution]) -> None:
     started = codec.encode({"agent": "w1", "definition": "d" * 24, "input": "p" * 100})
     db.many("insert_execution", [one.row for one in executions])
     db.many("insert_event", [one.event(db.now_ms, "started", "", started) for one in executions])
-    rest = {"company": "default", "since_ms": db.now_ms, "abandoned": 0}
+    rest = {"company": "default", "lane": "", "since_ms": db.now_ms, "abandoned": 0}
     db.many("insert_ready", [{"shard": one.row["shard"], "execution": one.row["id"], **rest} for one in executions])
 
 

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, cast
 
-LOG_FORMAT = 1
-"""Format that new executions are written in. A claim takes only formats in `READABLE_FORMATS`."""
+LOG_FORMAT = 2
+"""Format that new executions are written in. A claim takes only formats in `READABLE_FORMATS`.
 
-READABLE_FORMATS = frozenset({1})
+1: the kinds of the first release. 2: since `SINCE_2`; an older log that gets one of them becomes of format 2.
+"""
+
+READABLE_FORMATS = frozenset({1, 2})
 
 
 class Kind(StrEnum):
@@ -40,10 +43,20 @@ class Kind(StrEnum):
     """Begun, and nobody knows the outcome. `why`, `attempt`, `worker`."""
     EFFECT_RULED = "effect_ruled"
     """Somebody said what an uncertain effect was. `ruling`, `by`, `reason`, `value`."""
+    EFFECT_CONTRADICTED = "effect_contradicted"
+    """The holder of an earlier claim reported after it had been ruled over. `claim`, `worker`, `value` or `error`."""
     WAIT_OPENED = "waitpoint_opened"
     """An approval was asked for. `id`, `kind`, `tool`, `args`, `expires_ms`."""
     WAIT_RESOLVED = "waitpoint_resolved"
     """It was answered. `decision`, `by`, `reason`, `at_ms`."""
+    APPROVAL_VOTED = "approval_voted"
+    """One of several who must agree has spoken; it is still open. `decision`, `by`, `reason`."""
+    SIGNAL = "signal"
+    """Somebody signalled the execution. `name`, `value`, `by`, `dedupe`."""
+    CHILD_STARTED = "child_started"
+    """An execution of its own was started. `execution`, `agent`, `input`."""
+    CHILD_ENDED = "child_ended"
+    """It ended. `state`, `output`, `failure`."""
     TIMER_SET = "timer_set"
     """`due_ms` by the store's clock."""
     TIMER_FIRED = "timer_fired"
@@ -56,6 +69,10 @@ class Kind(StrEnum):
     """End after the turn in progress. `by`."""
     CANCEL_REQUESTED = "cancel_requested"
     """`by`, `reason`."""
+    STEP_MAPPED = "step_mapped"
+    """A person said that what the log calls one address, the code now calls another. `old`, `new`, `by`, `reason`."""
+    FORKED = "forked"
+    """What follows is this execution's own; what stands before was another's. `origin`, `seq`, `edits`, `by`."""
     STUCK = "stuck"
     """`reason`, `explanation`."""
     COMPLETED = "completed"
@@ -65,7 +82,20 @@ class Kind(StrEnum):
     CANCELLED = "cancelled"
 
 
-ASKED = frozenset({Kind.STEP_RECORDED, Kind.TASK_SCHEDULED, Kind.WAIT_OPENED, Kind.TIMER_SET})
+SINCE_2 = frozenset(
+    {
+        Kind.EFFECT_CONTRADICTED,
+        Kind.APPROVAL_VOTED,
+        Kind.SIGNAL,
+        Kind.CHILD_STARTED,
+        Kind.CHILD_ENDED,
+        Kind.STEP_MAPPED,
+        Kind.FORKED,
+    }
+)
+"""Kinds that log format 2 brought."""
+
+ASKED = frozenset({Kind.STEP_RECORDED, Kind.TASK_SCHEDULED, Kind.WAIT_OPENED, Kind.TIMER_SET, Kind.CHILD_STARTED})
 """Facts that the code itself caused: a re-run must ask for each, with the same digest, in the same order."""
 
 ANSWERS = frozenset(
@@ -77,6 +107,7 @@ ANSWERS = frozenset(
         Kind.EFFECT_RULED,
         Kind.WAIT_RESOLVED,
         Kind.TIMER_FIRED,
+        Kind.CHILD_ENDED,
     }
 )
 """Facts that end, or may end, a wait at their address."""

@@ -30,10 +30,11 @@ def put_ready(tx: Tx, row: ExecutionRow, *, abandoned: bool = False) -> None:
         shard=row.shard,
         execution=row.id,
         company=row.company,
+        lane=row.lane,
         since_ms=tx.now_ms,
         abandoned=int(abandoned),
     )
-    tx.announce("ready")
+    tx.announce("ready", row.lane)
 
 
 def shut_out(tx: Tx, row: ExecutionRow) -> None:

@@ -29,6 +29,14 @@ class ExecutionRow:
     created_ms: int
     updated_ms: int
     finished_ms: int | None
+    chain: str = ""
+    """Hash of the last event, which covers all before it."""
+    lane: str = ""
+    """Who runs it: the servers' executors, or workers that have this durable function."""
+    build: str = ""
+    """Of the code that began it; empty for what servers run."""
+    cancel_seq: int | None = None
+    """Of its first cancel."""
     changed: bool = False
     """Owner: `Tx`. Set by `move`, `append` and the engine; decides what `flush` writes."""
 

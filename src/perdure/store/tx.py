@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from perdure.core import codec
 from perdure.core.codec import Json
+from perdure.core.events import SINCE_2
 from perdure.store.protocol import Connection, Params, Ref, Row
 from perdure.store.rows import ExecutionRow, execution_row, params_of
 from perdure.store.sql_store import names
@@ -95,6 +96,8 @@ class Tx:
         row.next_seq = seq + 1
         row.updated_ms = self.now_ms
         row.changed = True
+        if kind in SINCE_2:
+            row.log_format = max(row.log_format, 2)
         self._events.setdefault(row.id, []).append(
             {
                 "shard": row.shard,

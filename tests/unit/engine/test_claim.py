@@ -92,7 +92,7 @@ def test_a_claim_and_a_pause_in_one_batch_leave_nothing_unowned_and_ready(bench:
 def test_what_cannot_be_read_stays_ready_and_keeps_nobody_waiting(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perdure.engine.start.LOG_FORMAT", 2)
+    monkeypatch.setattr("perdure.engine.start.LOG_FORMAT", 3)
     newer = [bench.started() for _ in range(3)]
     monkeypatch.undo()
     older = bench.started()

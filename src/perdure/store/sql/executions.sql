@@ -21,8 +21,8 @@ WHERE company = :company AND agent = :agent AND start_key = :start_key;
 
 -- name: insert_ready
 -- Put an execution on the ready list; being there already is fine.
-INSERT INTO ready (shard, execution, company, since_ms, abandoned)
-VALUES (:shard, :execution, :company, :since_ms, :abandoned)
+INSERT INTO ready (shard, execution, company, lane, since_ms, abandoned)
+VALUES (:shard, :execution, :company, :lane, :since_ms, :abandoned)
 ON CONFLICT (shard, execution) DO NOTHING;
 
 -- name: delete_ready
@@ -33,7 +33,7 @@ DELETE FROM ready WHERE shard = :shard AND execution = :execution;
 -- Candidates for a claim, the longest ready first, of the log formats that the claimer reads.
 SELECT r.shard, r.execution, r.abandoned FROM ready r
 JOIN executions e ON e.shard = r.shard AND e.id = r.execution
-WHERE e.log_format BETWEEN :oldest AND :newest
+WHERE r.lane = '' AND e.log_format BETWEEN :oldest AND :newest
 ORDER BY r.since_ms LIMIT :limit;
 
 -- name: insert_owned

@@ -2,7 +2,7 @@
 -- Read the executions that this transaction is about to change, given as {id: shard}. They come, and are locked, in
 -- (shard, id) order, before any other row.
 SELECT e.shard, e.id, e.company, e.agent, e.definition, e.state, e.reason, e.ownership, e.fence, e.next_seq,
-    e.log_format, e.active_ms, e.created_ms, e.updated_ms, e.finished_ms
+    e.log_format, e.active_ms, e.created_ms, e.updated_ms, e.finished_ms, e.chain, e.lane, e.build, e.cancel_seq
 FROM json_each(:wanted) w JOIN executions e ON e.shard = CAST(CAST(w.value AS TEXT) AS INTEGER) AND e.id = w.key
 ORDER BY e.shard, e.id;
 
@@ -10,17 +10,18 @@ ORDER BY e.shard, e.id;
 -- Make an execution.
 INSERT INTO executions (
     shard, id, company, agent, definition, state, reason, ownership, fence, next_seq, log_format, active_ms,
-    created_ms, updated_ms, finished_ms
+    created_ms, updated_ms, finished_ms, chain, lane, build, cancel_seq
 ) VALUES (
     :shard, :id, :company, :agent, :definition, :state, :reason, :ownership, :fence, :next_seq, :log_format, :active_ms,
-    :created_ms, :updated_ms, :finished_ms
+    :created_ms, :updated_ms, :finished_ms, :chain, :lane, :build, :cancel_seq
 );
 
 -- name: update_execution
 -- Write a locked execution back: what may change of it.
 UPDATE executions SET
     state = :state, reason = :reason, ownership = :ownership, fence = :fence, next_seq = :next_seq,
-    active_ms = :active_ms, updated_ms = :updated_ms, finished_ms = :finished_ms
+    log_format = :log_format, active_ms = :active_ms, updated_ms = :updated_ms, finished_ms = :finished_ms,
+    chain = :chain, build = :build, cancel_seq = :cancel_seq
 WHERE shard = :shard AND id = :id;
 
 -- name: insert_event
