@@ -94,10 +94,15 @@ class DirectApi:
     async def events(self, execution: str, *, after: int = 0, limit: int = PAGE) -> list[Event]:
         if not 1 <= limit <= PAGE:
             raise InvalidInput(f"limit should be 1 to {PAGE}, found {limit}.")
+        return (await self._page(execution, after, limit))[0]
 
-        def page(reads: Reads) -> list[Event]:
-            query.execution_row_of(reads, self._company, execution)
-            return query.events_page(reads, execution, after, limit)
+    async def _page(self, execution: str, after: int, limit: int = PAGE) -> tuple[list[Event], bool]:
+        """Return a page of the log, and whether the log went on behind it."""
+
+        def page(reads: Reads) -> tuple[list[Event], bool]:
+            row = query.execution_row_of(reads, self._company, execution)
+            found = query.events_page(reads, execution, after, limit)
+            return found, bool(found) and found[-1].seq < row["next_seq"] - 1
 
         return await self._bridge.read(page)
 
@@ -113,7 +118,7 @@ class DirectApi:
 
         with self._node.hub.listening([("events", execution)], hear):
             # Read after we began to listen: nothing falls between.
-            news = await self.events(execution, after=after)
+            news, more = await self._page(execution, after)
             while True:
                 for event in news:
                     yield event
@@ -122,15 +127,19 @@ class DirectApi:
                 if not news and await self._over(execution, after):
                     return
                 after = news[-1].seq if news else after
-                news = _next_heard(heard, after) or await self._look(execution, after, stir, heard)
+                news = _next_heard(heard, after)
+                if not news:
+                    news, more = await self._look(execution, after, more, stir, heard)
 
-    async def _look(self, execution: str, after: int, stir: asyncio.Event, heard: deque[Event]) -> list[Event]:
-        """Wait for news; read the log if none is heard for long or something is missing."""
-        if not heard:
+    async def _look(
+        self, execution: str, after: int, more: bool, stir: asyncio.Event, heard: deque[Event]
+    ) -> tuple[list[Event], bool]:
+        """Wait for news, unless the log goes on; read it if none is heard for long or something is missing."""
+        if not heard and not more:
             stir.clear()
             if await _stirred(stir):
-                return _next_heard(heard, after)
-        return await self.events(execution, after=after)
+                return _next_heard(heard, after), False
+        return await self._page(execution, after)
 
     async def _over(self, execution: str, after: int) -> bool:
         """Whether nothing will ever come after `after`."""

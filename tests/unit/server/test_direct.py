@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from node_bench import Hold, NodeBench, Script, node_over, spec, tool
+from node_bench import PATIENCE, Hold, NodeBench, Script, node_over, spec, tool
 from perdure.core.events import Event
 from perdure.core.views import Started, StartRequest
 from perdure.errors import Conflict, InvalidInput, LimitExceeded, NotFound
@@ -122,14 +122,31 @@ async def test_a_log_is_followed_from_anywhere_to_its_end(bench: NodeBench) -> N
     assert await followed(bench, execution, after=log[-2].seq) == log[-1:]
 
 
-async def test_nothing_follows_an_ended_execution_from_its_end_on(bench: NodeBench) -> None:
+async def test_nothing_follows_an_ended_execution_from_its_end_on(
+    bench: NodeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("perdure.server.direct.POLL_SECONDS", 3_600)  # the first look has to tell
     execution = await bench.start(tool("look"))
     [task] = await bench.lease("look")
     await bench.done(task)
     last = (await bench.result(execution)).last_seq
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(PATIENCE):
         assert await followed(bench, execution, after=last) == []
         assert await followed(bench, execution, after=last + 100) == []
+
+
+async def test_a_log_of_many_pages_is_followed_without_a_pause(
+    bench: NodeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execution = await bench.start(tool("look"))
+    [task] = await bench.lease("look")
+    await bench.done(task)
+    await bench.result(execution)
+    log = await bench.log(execution)
+    monkeypatch.setattr("perdure.engine.query.PAGE_BYTES", 1)
+    monkeypatch.setattr("perdure.server.direct.POLL_SECONDS", 3_600)
+    async with asyncio.timeout(PATIENCE):
+        assert await followed(bench, execution) == log
 
 
 async def test_a_slow_follower_misses_nothing(bench: NodeBench) -> None:
@@ -175,13 +192,16 @@ async def test_the_doctor_knows_the_workers_that_are_connected(bench: NodeBench)
     assert (found.level, found.command) == ("problem", "perdure worker MODULE:AGENT")
 
 
-async def test_wait_returns_when_it_has_ended_and_at_once_if_it_had(bench: NodeBench) -> None:
+async def test_wait_returns_when_it_has_ended_and_at_once_if_it_had(
+    bench: NodeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("perdure.server.direct.POLL_SECONDS", 3_600)  # it does not look by itself
     execution = await bench.start(tool("look"))
     waiting = asyncio.ensure_future(bench.api.wait(execution))
     [task] = await bench.lease("look")
     assert not waiting.done()
     await bench.done(task)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await waiting
         await bench.api.wait(execution)
     assert (await bench.api.execution(execution)).state == "completed"
