@@ -133,6 +133,7 @@ def _task(one: Execution, address: str, now_ms: int) -> dict[str, Any]:
         "delivery": "at_least_once",
         "max_attempts": 3,
         "pause_ms": 2000,
+        "rules": "{}",
         "timeout_ms": 0,
         "scheduled_seq": one.row["next_seq"] - 1,
         "approval": None,

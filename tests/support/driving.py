@@ -20,7 +20,7 @@ Function = Callable[[Context], Coroutine[Any, Any, Any]]
 
 def task(address: str) -> ScheduleTask:
     """Return a tool call."""
-    return ScheduleTask(address, digest(address), "clerk", "post", "default", {}, "at_least_once", 3, 1, 0)
+    return ScheduleTask(address, digest(address), "clerk", "post", "default", {}, "at_least_once", 3, 0)
 
 
 def run_of(function: Function) -> Run:
@@ -70,7 +70,7 @@ class Stage:
 
     async def until(self, fact: Callable[[], Any]) -> None:
         """Return once `fact()` is true, whatever it looks at."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while not fact():  # noqa: ASYNC110 - a fact of any kind has no event
                 await asyncio.sleep(0)
 

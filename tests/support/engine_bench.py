@@ -243,7 +243,6 @@ def task(address: str = "tool", **options: Any) -> ScheduleTask:
         "args": {"n": 1},
         "delivery": "at_least_once",
         "max_attempts": 3,
-        "pause_ms": 2_000,
         "timeout_ms": 0,
         **options,
     }

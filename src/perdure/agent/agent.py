@@ -116,7 +116,7 @@ class Agent:
 
 
 def _entry(tool: ToolDefinition) -> dict[str, Any]:
-    return dict(tool.spec())
+    return {**tool.spec(), "rules": tool.options.rules}
 
 
 def _schema_of(kind: type[Any]) -> dict[str, Json]:

@@ -141,9 +141,9 @@ def _task(spec: AgentSpec, call: Call, approval: str | None) -> ScheduleTask:
         args=call.args,
         delivery=tool.delivery,
         max_attempts=tool.attempts,
-        pause_ms=tool.pause_ms,
         timeout_ms=tool.timeout_ms,
         approval=approval,
+        rules=tool.rules,
     )
 
 

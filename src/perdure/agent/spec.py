@@ -5,13 +5,14 @@ Plain data, decoded strictly: unknown fields are refused, so a definition from a
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from perdure.core import codec
 from perdure.core.codec import Json
 from perdure.core.delivery import Delivery
+from perdure.core.rules import DEFAULT_RULES, TaskRules
 from perdure.core.work import DEFAULT_QUEUE
 from perdure.errors import InvalidInput
 
@@ -35,8 +36,14 @@ class ToolEntry:
     approval_required: bool = False
     timeout_ms: int = 0
     attempts: int = 3
-    pause_ms: int = 2_000
+    pause_ms: int | None = None
+    """How definitions of the first release say what `rules` says since: it becomes part of them."""
     queue: str = DEFAULT_QUEUE
+    rules: TaskRules = DEFAULT_RULES
+
+    def __post_init__(self) -> None:
+        if self.pause_ms is not None:
+            object.__setattr__(self, "rules", replace(self.rules, pause_ms=self.pause_ms))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 from perdure.agent.schema import InvalidArguments, Signature, read_signature
 from perdure.core.codec import Json
 from perdure.core.delivery import Delivery
+from perdure.core.rules import DEFAULT_RULES, TaskRules, rules_to_json
 from perdure.core.work import DEFAULT_QUEUE
 from perdure.errors import InvalidInput
 
@@ -65,7 +66,7 @@ class ToolOptions:
     """For one attempt; 0 is none."""
     attempts: int = RETRIES + 1
     """All tries, the first included."""
-    pause_ms: int = round(RETRY_PAUSE_SECONDS * 1000)
+    rules: TaskRules = DEFAULT_RULES
     queue: str = DEFAULT_QUEUE
     delivery: Delivery = Delivery.AT_LEAST_ONCE
 
@@ -116,8 +117,8 @@ class ToolDefinition:
             "approval_required": self.options.approval_required,
             "timeout_ms": self.options.timeout_ms,
             "attempts": self.options.attempts,
-            "pause_ms": self.options.pause_ms,
             "queue": self.options.queue,
+            "rules": rules_to_json(self.options.rules),
         }
 
 
@@ -203,10 +204,15 @@ def check_options(name: str, options: Options) -> ToolOptions:
         approval_required=bool(options.get("approval_required", False)),
         timeout_ms=0 if timeout is None else max(_milliseconds(name, "timeout_seconds", timeout, least=0.001), 1),
         attempts=_attempts(name, options.get("retries"), delivery),
-        pause_ms=_milliseconds(name, "retry_pause_seconds", options.get("retry_pause_seconds", RETRY_PAUSE_SECONDS)),
+        rules=_rules(name, options),
         queue=queue,
         delivery=delivery,
     )
+
+
+def _rules(name: str, options: Options) -> TaskRules:
+    pause = options.get("retry_pause_seconds", RETRY_PAUSE_SECONDS)
+    return TaskRules(pause_ms=_milliseconds(name, "retry_pause_seconds", pause))
 
 
 def _delivery(name: str, value: str) -> Delivery:

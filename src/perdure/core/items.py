@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from perdure.core.rules import DEFAULT_RULES, TaskRules
+
 
 @dataclass(frozen=True, slots=True)
 class StepDone:
@@ -28,10 +30,12 @@ class ScheduleTask:
     args: dict[str, Any]
     delivery: str
     max_attempts: int
-    pause_ms: int
     timeout_ms: int
     approval: str | None = None
     """Address of the approval it stands on, if it needed one."""
+    rules: TaskRules = DEFAULT_RULES
+    intent: str | None = None
+    """The author's own identity of the act, for one that is asked for again under another address."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,20 +1,21 @@
-"""How long to wait before trying again."""
+"""How long to wait before trying again, and when trying again has no sense any more."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from perdure.core.rules import TaskRules
+
+LONGEST_MS = 366 * 86_400_000
+"""No pause is longer, whoever asks for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """Growing pauses with a ceiling and a count."""
+def pause_before(rules: TaskRules, attempt: int, chance: float) -> int:
+    """Return the pause, in milliseconds, before try number `attempt` (2 or more).
 
-    attempts: int = 3
-    """All tries, the first included."""
-    pause_ms: int = 2_000
-    """Before the second try; doubles from there."""
-    ceiling_ms: int = 60_000
-
-    def pause_before(self, attempt: int) -> int:
-        """Return the pause, in milliseconds, before try number `attempt` (2 or more)."""
-        return min(self.pause_ms * 2 ** (attempt - 2), self.ceiling_ms)
+    It grows by `factor` up to `ceiling_ms`, and `chance` (0 to 1) says how much of the jitter is cut off: the result
+    lies between `1 - jitter` of the whole pause and all of it, so it is never negative and never above the ceiling.
+    """
+    try:
+        whole = min(rules.pause_ms * rules.factor ** (attempt - 2), rules.ceiling_ms)
+    except OverflowError:
+        whole = rules.ceiling_ms if rules.pause_ms else 0
+    return round(whole * (1 - rules.jitter * min(max(chance, 0.0), 1.0)))

@@ -12,9 +12,9 @@ from typing import Any, assert_never
 from perdure.core import states
 from perdure.core.delivery import Verdict, after_failure
 from perdure.core.events import Kind
-from perdure.core.retry import RetryPolicy
+from perdure.core.retry import pause_before
 from perdure.core.work import Answer, Failure, Report
-from perdure.engine.task import held_tasks, ref_of
+from perdure.engine.task import held_tasks, ref_of, rules_of
 from perdure.engine.wake import wake
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Row
@@ -78,8 +78,8 @@ def fail_attempt(tx: Tx, execution: ExecutionRow, task: Row, failure: Failure, *
     )
     facts = {**whose(task), "error": failure.message, "code": failure.code}
     match verdict:
-        case Verdict.RETRY:
-            pause_ms = failure.retry_after_ms or _policy(task).pause_before(task["attempt"] + 1)
+        case Verdict.RETRY | Verdict.TAKE_BACK:
+            pause_ms = failure.retry_after_ms or pause_before(rules_of(task), task["attempt"] + 1, 0.0)
             set_task(tx, execution, task, states.move(states.TASK_TABLE, task["state"], "retry"), pause_ms=pause_ms)
             tell(tx, execution, Kind.ATTEMPT_FAILED, task["address"], {**facts, "retry_ms": pause_ms})
         case Verdict.DIE:
@@ -95,10 +95,6 @@ def fail_attempt(tx: Tx, execution: ExecutionRow, task: Row, failure: Failure, *
 def unwanted(execution: ExecutionRow) -> bool:
     """Say whether nothing more shall be tried for an execution: it has ended, or is to be cancelled."""
     return execution.ended or execution.state == states.Execution.CANCELLING
-
-
-def _policy(task: Row) -> RetryPolicy:
-    return RetryPolicy(attempts=task["max_attempts"], pause_ms=task["pause_ms"])
 
 
 def whose(task: Row) -> dict[str, Any]:

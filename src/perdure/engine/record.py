@@ -11,6 +11,7 @@ from perdure.core.delivery import Delivery
 from perdure.core.events import ASKED, Kind
 from perdure.core.ids import action_key
 from perdure.core.items import Item, OpenApproval, ScheduleTask, SetTimer, StepDone
+from perdure.core.rules import rules_to_text
 from perdure.errors import LeaseLost
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Params, Ref, Row
@@ -141,7 +142,8 @@ def _task_row(row: ExecutionRow, item: ScheduleTask, seq: int, now_ms: int) -> d
         "queue": item.queue,
         "delivery": item.delivery,
         "max_attempts": item.max_attempts,
-        "pause_ms": item.pause_ms,
+        "pause_ms": item.rules.pause_ms,
+        "rules": rules_to_text(item.rules),
         "timeout_ms": item.timeout_ms,
         "scheduled_seq": seq,
         "approval": item.approval,

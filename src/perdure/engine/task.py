@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from perdure.core.codec import Json
 from perdure.core.ids import shard_of
+from perdure.core.rules import TaskRules, rules_from_text
 from perdure.store.protocol import Ref, Row
 from perdure.store.rows import ExecutionRow
 from perdure.store.tx import Tx
@@ -21,6 +23,11 @@ class Named(Protocol):
     def address(self) -> str: ...
     @property
     def fence(self) -> int: ...
+
+
+def rules_of(task: Row) -> TaskRules:
+    """Return the rules of a stored task. Its pause has a column of its own, which rows of the first release have."""
+    return replace(rules_from_text(task["rules"]), pause_ms=task["pause_ms"])
 
 
 Held = tuple[ExecutionRow, Row]

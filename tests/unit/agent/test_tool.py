@@ -18,6 +18,7 @@ from pydantic import BaseModel, Field, field_validator
 from perdure.agent.context import ToolContext
 from perdure.agent.tool import ToolDefinition, definition_of, tool
 from perdure.core.delivery import Delivery
+from perdure.core.rules import TaskRules
 from perdure.errors import InvalidInput
 
 
@@ -94,14 +95,14 @@ def test_spec_says_all_that_a_server_needs() -> None:
         "approval_required": True,
         "timeout_ms": 1500,
         "attempts": 1,
-        "pause_ms": 2000,
         "queue": "money",
+        "rules": {},
     }
 
 
 def test_defaults_are_two_more_tries_two_seconds_apart() -> None:
     spec = definition_of(plain).spec()
-    assert (spec["attempts"], spec["pause_ms"], spec["timeout_ms"]) == (3, 2000, 0)
+    assert (spec["attempts"], TaskRules().pause_ms, spec["rules"], spec["timeout_ms"]) == (3, 2000, {}, 0)
     assert (spec["delivery"], spec["approval_required"], spec["queue"]) == ("at_least_once", False, "default")
 
 

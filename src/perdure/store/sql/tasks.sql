@@ -2,10 +2,10 @@
 -- Put a tool call on its queue.
 INSERT INTO tasks (
     shard, execution, address, company, agent, tool, queue, state, delivery, fence, attempt, max_attempts, pause_ms,
-    timeout_ms, scheduled_seq, approval, run_at_ms, claims, lease_ms, updated_ms
+    timeout_ms, scheduled_seq, approval, run_at_ms, claims, lease_ms, updated_ms, rules
 ) VALUES (
     :shard, :execution, :address, :company, :agent, :tool, :queue, :state, :delivery, 0, 0, :max_attempts, :pause_ms,
-    :timeout_ms, :scheduled_seq, :approval, :now_ms, 0, 0, :now_ms
+    :timeout_ms, :scheduled_seq, :approval, :now_ms, 0, 0, :now_ms, :rules
 );
 
 -- name: task
@@ -37,7 +37,7 @@ WHERE t.worker = :worker AND t.company = :company AND t.state IN ('leased', 'beg
 -- Reserve a task that is still free; the same reservation again changes nothing but its end.
 UPDATE tasks SET
     state = 'leased', fence = fence + :raised, attempt = attempt + :raised,
-    worker = :worker, nonce = :nonce, started_ms = :now_ms,
+    worker = :worker, nonce = :nonce, started_ms = :now_ms, first_ms = COALESCE(first_ms, :now_ms),
     lease_ms = :lease_ms, lease_until_ms = :lease_until_ms, updated_ms = :now_ms
 WHERE shard = :shard AND execution = :execution AND address = :address AND fence = :fence AND state = :state
 RETURNING fence, attempt;
