@@ -37,7 +37,7 @@ class Execution:
         seq = self.row["next_seq"]
         self.row["next_seq"] = seq + 1
         place = {"shard": self.row["shard"], "execution": self.row["id"], "seq": seq, "at_ms": now_ms}
-        return {**place, "kind": kind, "address": address, "digest": "d" * 24, "data": data}
+        return {**place, "kind": kind, "address": address, "digest": "d" * 24, "data": data, "hash": "c" * 32}
 
 
 def wave(store: Store, size: int) -> int:

@@ -137,7 +137,7 @@ def raw(store: SqliteStore, lanes: int, seconds: float) -> float:
 
 def _event(row: ExecutionRow, statement: Statement) -> tuple[Any, ...]:
     row.next_seq += 1
-    place = {"shard": row.shard, "execution": row.id, "seq": row.next_seq - 1, "at_ms": 1}
+    place = {"shard": row.shard, "execution": row.id, "seq": row.next_seq - 1, "at_ms": 1, "hash": "c" * 32}
     return statement.bind({**place, "kind": "step_recorded", "address": "turn/model", "digest": "d" * 24, "data": DATA})
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from perdure.core import codec
+from perdure.core.chain import hash_of
 from perdure.core.codec import Json
 from perdure.core.events import SINCE_2
 from perdure.store.protocol import Connection, Params, Ref, Row
@@ -36,8 +37,10 @@ class Tx:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._executions: dict[str, ExecutionRow] = {}
-        self._events: dict[str, list[Params]] = {}
+        self._events: dict[str, list[dict[str, Any]]] = {}
         """By execution, in `seq` order."""
+        self._evidence: dict[str, list[dict[str, Any]]] = {}
+        """As above: what is said of executions that have ended."""
         self._later: dict[str, list[Params]] = {}
         self._created: list[ExecutionRow] = []
         self._notes: dict[tuple[str, str, int], Note] = {}
@@ -114,7 +117,29 @@ class Tx:
         )
         return seq
 
-    def appended(self, execution: str, after: int) -> list[Params]:
+    def testify(self, row: ExecutionRow, kind: str, address: str, data: Mapping[str, Any]) -> None:
+        """Keep what is said of a locked execution that has ended: its log is final, the chain goes on behind it."""
+        said = self._evidence.setdefault(row.id, [])
+        if not said:
+            found = self.row("last_evidence", shard=row.shard, execution=row.id)
+            last = found["seq"] if found is not None and found["seq"] is not None else row.next_seq - 1
+        else:
+            last = said[-1]["seq"]
+        row.changed = True
+        said.append(
+            {
+                "shard": row.shard,
+                "execution": row.id,
+                "seq": last + 1,
+                "kind": kind,
+                "address": address,
+                "digest": "",
+                "data": codec.encode(data, f"evidence {kind}", codec.MAX_VALUE_BYTES + codec.ENVELOPE_BYTES),
+                "at_ms": self.now_ms,
+            }
+        )
+
+    def appended(self, execution: str, after: int) -> Sequence[Params]:
         """Return the events that this transaction itself appended to an execution, above `after`."""
         events = self._events.get(execution, [])
         return events[max(after + 1 - events[0]["seq"], 0) :] if events else []
@@ -126,10 +151,21 @@ class Tx:
     def flush(self) -> list[Note]:
         """Write new and changed executions and the appended events; return the hints to give once committed."""
         self.end_operation()
+        self._chain()
         self.many("insert_execution", [params_of(row) for row in sorted(self._created, key=lambda row: row.ref)])
         created = {row.id for row in self._created}
         changed = [row for row in self._executions.values() if row.changed and row.id not in created]
         self.many("update_execution", [params_of(row) for row in changed])
         self.many("insert_event", [event for events in self._events.values() for event in events])
+        self.many("insert_evidence", [said for rows in self._evidence.values() for said in rows])
         news = [Note("events", execution, rows=tuple(events)) for execution, events in self._events.items()]
         return [*news, *self._notes.values()]
+
+    def _chain(self) -> None:
+        """Give each new row its hash. Last of all, so that a row is hashed once, however the batch came about."""
+        for rows in (self._events, self._evidence):  # an execution's evidence follows its last event
+            for execution, events in rows.items():
+                head = self._executions[execution].chain
+                for event in events:
+                    event["hash"] = head = hash_of(head, execution, event)
+                self._executions[execution].chain = head

@@ -26,5 +26,14 @@ WHERE shard = :shard AND id = :id;
 
 -- name: insert_event
 -- Append to a log. A `seq` that is taken fails the transaction.
-INSERT INTO events (shard, execution, seq, kind, address, digest, data, at_ms)
-VALUES (:shard, :execution, :seq, :kind, :address, :digest, :data, :at_ms);
+INSERT INTO events (shard, execution, seq, kind, address, digest, data, at_ms, hash)
+VALUES (:shard, :execution, :seq, :kind, :address, :digest, :data, :at_ms, :hash);
+
+-- name: insert_evidence
+-- Keep what is said of an ended execution.
+INSERT INTO evidence (shard, execution, seq, kind, address, data, at_ms, hash)
+VALUES (:shard, :execution, :seq, :kind, :address, :data, :at_ms, :hash);
+
+-- name: last_evidence
+-- The number of the last row of an ended execution's evidence.
+SELECT MAX(seq) AS seq FROM evidence WHERE shard = :shard AND execution = :execution;
