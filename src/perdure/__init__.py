@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         Unreachable,
         UserError,
     )
+    from perdure.flow.durable import durable
     from perdure.runtime import AgentRuntime
     from perdure.version import VERSION as __version__
 
@@ -67,6 +68,7 @@ _WHERE = {
     "Unauthorized": "errors",
     "Unreachable": "errors",
     "UserError": "errors",
+    "durable": "flow.durable",
     "tool": "agent.tool",
 }
 
@@ -101,6 +103,7 @@ __all__ = [
     "Unreachable",
     "UserError",
     "__version__",
+    "durable",
     "tool",
 ]
 

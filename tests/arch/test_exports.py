@@ -8,7 +8,7 @@ import sys
 MOST_NAMES = 40
 
 PUBLIC = """
-Agent AgentEvent AgentHandle AgentResult AgentRuntime AgentStatus AgentStream Limits Status ToolContext ToolUse tool
+Agent AgentEvent AgentHandle AgentResult AgentRuntime AgentStatus AgentStream Limits Status ToolContext ToolUse durable tool
 Cancelled Conflict Delivery ExecutionFailed InternalError InvalidInput LeaseLost LimitExceeded NotFound PerdureError
 Retryable StoreFailed StoreFull StoreInUse Terminal Unauthorized Unreachable UserError
 __version__

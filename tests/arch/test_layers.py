@@ -7,22 +7,23 @@ import tomllib
 import source_tree
 from source_tree import fail_on, imports_of
 
-EDGE = "errors log core version failpoints system wire"
+EDGE = "errors log core version failpoints system wire file_lock"
 WHOLE = f"{EDGE} store agent models toolbox client worker server"
 LAYERS: dict[str, str] = {
     "errors": "",
     "log": "",
     "failpoints": "",
+    "file_lock": "",
     "version": "",
     "core": "errors",
     "system": "core",
-    "store": "errors log core version failpoints",
+    "store": "errors log core version failpoints file_lock",
     "engine": "errors core store",
     "flow": "errors core",
     "models": "errors core failpoints",
     "agent": "errors core flow models.port models.recorded models.retry",
     "toolbox": "errors core system",
-    "wire": "errors core",
+    "wire": "errors core file_lock",
     "client": EDGE,
     "worker": f"{EDGE} service_loop client agent flow mailbox",
     "server": f"{EDGE} store engine flow agent models toolbox service_loop mailbox",
@@ -30,7 +31,7 @@ LAYERS: dict[str, str] = {
     "service_loop": "",
     "mailbox": "",
     "runtime": f"{WHOLE} engine service_loop",
-    "__init__": "errors core version agent client runtime",
+    "__init__": "errors core version agent client flow runtime",
     "__main__": "cli",
     "demo": f"{WHOLE} testing runtime __init__",
     "cli": f"{WHOLE} testing runtime demo __init__",
