@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import cli_agents
-from cli_processes import Home, Running, until
+from cli_processes import PATIENCE, Home, Running, until
 from perdure import AgentRuntime
 from perdure.errors import PerdureError, StoreFull
 from perdure.wire import state_file
@@ -49,7 +49,7 @@ def test_a_watch_survives_the_death_of_worker_and_server(home: Home) -> None:
     home.serve("--lease-ms", "500", port=server.port)
     gate.touch()
 
-    told, _ = watch.communicate(timeout=20)
+    told, _ = watch.communicate(timeout=PATIENCE)
     assert watch.returncode == 0, told
     for told_by in (told, home.command("executions", "show", execution).stdout):
         assert "attempt 1: lost: " in told_by
@@ -98,7 +98,7 @@ def test_ctrl_c_ends_a_watch_with_130(home: Home) -> None:
     assert watch.stdout is not None
     assert execution in watch.stdout.readline()
     watch.send_signal(signal.SIGINT)
-    told, _ = watch.communicate(timeout=20)
+    told, _ = watch.communicate(timeout=PATIENCE)
     assert (watch.returncode, "Traceback" in told) == (130, False)
 
 
@@ -107,7 +107,7 @@ def test_a_server_whose_store_fails_ends_with_1(home: Home) -> None:
     home.store.rename(home.folder / "elsewhere.db")
     with pytest.raises(PerdureError):
         begin(server, "hello")  # it, or the server's own next write, finds out
-    assert server.process.wait(20) == 1
+    assert server.process.wait(PATIENCE) == 1
     assert server.process.stdout is not None
     assert json.loads(server.process.stdout.readline())["error"]["code"] in ("store_moved", "store_failed")
 

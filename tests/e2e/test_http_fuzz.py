@@ -108,7 +108,7 @@ BOUNDED = settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow
 
 def answer(target: Target, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
     """Send one request; a connection of its own, so that each case stands alone."""
-    connection = http.client.HTTPConnection(*target.server.address, timeout=20)
+    connection = http.client.HTTPConnection(*target.server.address, timeout=60)
     headers = {"authorization": f"Bearer {target.server.key}", "content-type": "application/json"}
     try:
         connection.request(method, path, body, headers)

@@ -11,16 +11,28 @@ import pytest
 
 from http_server import Server, serving, start_request
 from perdure.client.http import HttpTaskSource
+from perdure.client.tasks import SILENCE_SECONDS
 from perdure.core.work import ORPHAN_LEASE_MS, Answer, Begin, Held, Lane, LeasedTask, LeaseRequest, Report, WorkerInfo
 from perdure.errors import Retryable
 from perdure.server.options import Limits, ServeOptions
+from perdure.server.tasks import SIGN_SECONDS
 from perdure.wire import codec, routes
 from perdure.wire.bodies import LeaseBody, ReportBody
-from raw_http import Reply, exchange, read_reply, request
+from raw_http import Reply, connected, exchange, read_reply, request
 
 pytestmark = pytest.mark.anyio
 
 LANES = (Lane("tester", "work"),)
+PATIENCE = 60.0
+"""Seconds until a wait fails the test. No measure: a loaded machine takes its time."""
+LONG = ServeOptions(drain_seconds=3_600)
+"""So that nothing ends because a server that leaves has lost its patience."""
+
+
+@pytest.fixture
+def nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a lease that waits look at its queue only when it is told to."""
+    monkeypatch.setattr("perdure.server.tasks.POLL_SECONDS", 3_600)
 
 
 def wish(worker: str, nonce: str = "n1", *, lease_ms: int = 30_000) -> LeaseRequest:
@@ -35,18 +47,15 @@ def ask_lease(server: Server, worker: str, wait_seconds: float) -> bytes:
 @asynccontextmanager
 async def waiting(server: Server, worker: str) -> AsyncGenerator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     """Hold a connection on which a lease waits."""
-    reader, writer = await asyncio.open_connection(*server.address)
-    writer.write(ask_lease(server, worker, 30))
-    try:
+    async with connected(server.address) as (reader, writer):
+        writer.write(ask_lease(server, worker, PATIENCE))
         await until_waiting(server, 1)
         yield reader, writer
-    finally:
-        writer.transport.abort()
 
 
 async def until_waiting(server: Server, leases: int) -> None:
     """Return once so many leases wait at the server. Nothing that a client can ask tells it."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while _waiting(server) != leases:  # noqa: ASYNC110 - as above
             await asyncio.sleep(0.01)
 
@@ -55,10 +64,11 @@ def _waiting(server: Server) -> int:
     return len(server.node.hub._listeners.get(("tasks", "default/default"), ()))
 
 
+@pytest.mark.usefixtures("nobody_looks")
 async def test_a_waiting_lease_gets_the_task_as_soon_as_it_is_there(tmp_path: Path) -> None:
     async with serving(tmp_path / "s.db") as server, waiting(server, "w1") as (reader, _):
         await server.api().start(start_request("tool"))
-        async with asyncio.timeout(4):  # less than the interval at which a lease looks by itself
+        async with asyncio.timeout(PATIENCE / 2):  # less than it was to wait
             reply = await read_reply(reader)
         assert [task["tool"] for task in reply.json["tasks"]] == ["work"]
 
@@ -69,7 +79,7 @@ async def test_who_hung_up_gets_no_task(tmp_path: Path) -> None:
             pass
         await until_waiting(server, 0)
         await server.api().start(start_request("tool"))
-        (task,) = await server.tasks().lease(wish("w3"), wait_seconds=10)
+        (task,) = await server.tasks().lease(wish("w3"), wait_seconds=PATIENCE)
         assert task.attempt == 1
 
 
@@ -78,10 +88,11 @@ async def test_a_lease_without_tasks_ends_when_it_said(tmp_path: Path) -> None:
         assert await server.tasks().lease(wish("w1"), wait_seconds=0.05) == []
 
 
+@pytest.mark.usefixtures("nobody_looks")
 async def test_a_server_that_leaves_lets_waiting_leases_go(tmp_path: Path) -> None:
-    async with serving(tmp_path / "s.db") as server, waiting(server, "w1") as (reader, _):
+    async with serving(tmp_path / "s.db", LONG) as server, waiting(server, "w1") as (reader, _):
         server.stop.set()
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(PATIENCE / 2):  # less than it was to wait
             reply = await read_reply(reader)
         assert (reply.status, reply.code) in ((503, "draining"), (200, ""))
 
@@ -95,9 +106,9 @@ async def test_waiting_leases_have_a_bound(tmp_path: Path) -> None:
         await source.aclose()
 
 
-async def leased(server: Server, worker: str) -> LeasedTask:
+async def leased(server: Server, worker: str, *, lease_ms: int = 30_000) -> LeasedTask:
     await server.api().start(start_request("tool"))
-    (task,) = await server.tasks().lease(wish(worker), wait_seconds=10)
+    (task,) = await server.tasks().lease(wish(worker, lease_ms=lease_ms), wait_seconds=PATIENCE)
     return task
 
 
@@ -105,10 +116,9 @@ async def test_a_worker_whose_connection_closes_keeps_its_tasks_only_shortly(tmp
     async with serving(tmp_path / "s.db") as server:
         signs = server.tasks().alive(WorkerInfo("w1", "w", LANES, 4))
         await anext(signs)
-        task = await leased(server, "w1")
+        task = await leased(server, "w1", lease_ms=3_600_000)
         await signs.aclose()
-        async with asyncio.timeout(ORPHAN_LEASE_MS / 1000 + 3):
-            found = await server.tasks().lease(wish("w2"), wait_seconds=20)
+        found = await server.tasks().lease(wish("w2"), wait_seconds=PATIENCE)
         assert [(one.address, one.attempt) for one in found] == [(task.address, 2)]
         assert found[0].fence > task.fence
         late = Report(task.execution, task.address, task.fence, "completed", "late")
@@ -128,27 +138,28 @@ async def test_a_heartbeat_undoes_what_a_lost_connection_did(tmp_path: Path) -> 
 
 
 async def until_gone(server: Server) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while await server.node.api("default").workers():  # noqa: ASYNC110 - only the socket tells
             await asyncio.sleep(0.01)
 
 
 async def test_signs_of_life_come_while_the_connection_is_open(tmp_path: Path) -> None:
+    assert 2 * SIGN_SECONDS < SILENCE_SECONDS, "a worker that hears nothing for so long gives the connection up"
     async with serving(tmp_path / "s.db") as server:
         signs = server.tasks().alive(WorkerInfo("w1", "w", LANES, 4))
-        async with asyncio.timeout(8):
+        async with asyncio.timeout(PATIENCE):
             await anext(signs)
             await anext(signs)
         await signs.aclose()
 
 
 async def test_signs_of_life_end_when_the_server_leaves_and_cost_no_lease(tmp_path: Path) -> None:
-    async with serving(tmp_path / "s.db") as server:
+    async with serving(tmp_path / "s.db", LONG) as server:
         signs = server.tasks().alive(WorkerInfo("w1", "w", LANES, 4))
         await anext(signs)
-        task = await leased(server, "w1")
+        task = await leased(server, "w1", lease_ms=3_600_000)
         server.stop.set()
-        async with asyncio.timeout(4):
+        async with asyncio.timeout(PATIENCE):
             assert [sign async for sign in signs] == []
         left = await lease_left_ms(server, task)
         assert left > ORPHAN_LEASE_MS * 2

@@ -7,6 +7,7 @@ import os
 import signal
 import sqlite3
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -91,7 +92,8 @@ def test_a_stopped_owner_keeps_the_store(path: Path) -> None:
         owner.ask("open", True)
         assert refuse(path).code == "store_in_use"
         os.kill(owner.pid, signal.SIGSTOP)
-        stopped = refuse(path)
+        os.waitid(os.P_PID, owner.pid, os.WSTOPPED)
+        stopped = refuse(path, ask=partial(ask_nonce, seconds=0.2))  # however long one waits, it does not answer
         assert stopped.code == "store_owner_not_answering"
         assert (stopped.details["pid"], f"-CONT {owner.pid}" in stopped.message) == (owner.pid, True)
         os.kill(owner.pid, signal.SIGCONT)

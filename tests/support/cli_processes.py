@@ -19,12 +19,13 @@ from unittest import mock
 from perdure.cli.main import run
 
 ROOT = Path(__file__).parents[2]
-READY_SECONDS = 30.0
+PATIENCE = 60.0
+"""Seconds until a wait fails the test. No measure: a loaded machine takes its time."""
 
 T = TypeVar("T")
 
 
-def until(look: Callable[[], T | bool | None], what: str, seconds: float = 20.0) -> T:
+def until(look: Callable[[], T | bool | None], what: str, seconds: float = PATIENCE) -> T:
     """Return what `look` finds as soon as it finds it."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -61,7 +62,7 @@ class Running:
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send a signal, wait for the end and return the exit code."""
         self.send(number)
-        return self.process.wait(20)
+        return self.process.wait(PATIENCE)
 
     def events(self) -> list[str]:
         """Return the names of the events that it logged."""
@@ -109,7 +110,7 @@ class Home:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE,
             check=False,
         )
 

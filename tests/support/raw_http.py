@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +49,16 @@ def request(
     return "\r\n".join(lines).encode("latin-1") + (body or b"")
 
 
+@asynccontextmanager
+async def connected(address: Address) -> AsyncGenerator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """Hold one connection open, whatever the server does with it."""
+    reader, writer = await asyncio.open_connection(*address)
+    try:
+        yield reader, writer
+    finally:
+        writer.transport.abort()
+
+
 async def exchange(address: Address, data: bytes, *, head_only: bool = False) -> Reply:
     """Send bytes on a connection of their own and return the first reply. `head_only` hangs up before its body."""
     reader, writer = await asyncio.open_connection(*address)
@@ -63,7 +75,7 @@ async def exchange(address: Address, data: bytes, *, head_only: bool = False) ->
 
 async def until_status(address: Address, data: bytes, status: int) -> None:
     """Send a request again and again until it is answered so: for what a server learns only from its sockets."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while (await exchange(address, data, head_only=True)).status != status:  # noqa: ASYNC110 - nobody tells us
             await asyncio.sleep(0.01)
 

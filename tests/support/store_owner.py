@@ -26,8 +26,8 @@ from perdure.store.tx import Tx
 from perdure.store.writer import ThreadedWriter
 from perdure.system import SystemClock, SystemRandom
 
-ANSWER_SECONDS = 30
-NONCE_SECONDS = 1.0
+NONCE_SECONDS = 30.0
+"""How long an owner may take to say who it is: only one that is stopped needs as much."""
 
 
 class Owner:
@@ -89,11 +89,11 @@ def owners(path: Path, count: int = 1) -> Iterator[list[Owner]]:
             owner.close()
 
 
-def ask_nonce(address: str) -> str | None:
+def ask_nonce(address: str, seconds: float = NONCE_SECONDS) -> str | None:
     """Ask an owner who it is, as a client over HTTP would; None if it does not answer in time."""
     host, _, port = address.rpartition(":")
     try:
-        with socket.create_connection((host, int(port)), NONCE_SECONDS) as connection:
+        with socket.create_connection((host, int(port)), seconds) as connection:
             return connection.makefile().readline() or None
     except OSError:
         return None

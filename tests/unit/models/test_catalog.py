@@ -25,7 +25,7 @@ def test_importing_the_catalog_loads_no_provider() -> None:
         "import sys, perdure.models.catalog as c; c.Catalog().port('openai/gpt-5.5');"
         "print(*[n for n in ('pydantic_ai', 'openai', 'anthropic', 'genai_prices', 'httpx2') if n in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=100)
     assert done.stdout.strip() == ""
 
 

@@ -30,7 +30,7 @@ def echo(tx: Tx, rows: Sequence[Any]) -> Steps[Any]:
     yield ()
     for row in rows:
         if isinstance(row, threading.Event):
-            row.wait(10)
+            row.wait(60)
         if isinstance(row, ZeroDivisionError):
             raise row
     return list(rows)

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from node_bench import Hold, Script, node_over, tool
+from node_bench import PATIENCE, Hold, Script, node_over, tool
 from perdure import failpoints
 from perdure.core.work import Lane, LeaseRequest, WorkerInfo
 from perdure.engine.keys import Principal
@@ -102,7 +102,7 @@ async def test_a_file_that_is_moved_away_fails_the_node_and_says_what_to_do(tmp_
     (tmp_path / "p.db").rename(tmp_path / "elsewhere.db")
 
     async def until_it_is_noticed() -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while True:  # it looks again whenever its clock has gone on far enough
                 await node.add_key("acme", "k", "pdk_1")
 
@@ -119,7 +119,7 @@ async def test_a_bug_that_ends_the_executor_is_seen_from_outside(tmp_path: Path)
     try:
         node = node_in(tmp_path)
         node.start()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while node.failure is None:  # noqa: ASYNC110 - it is set in another thread
                 await asyncio.sleep(0.002)
     finally:
@@ -215,22 +215,23 @@ async def test_a_lease_waits_for_a_task_and_no_longer_than_asked(tmp_path: Path)
     async with node_over(tmp_path, [call("look"), say("done")]) as bench:
         request = LeaseRequest("wrk_1", "n", (Lane("clerk", "look"),), 1)
         assert await bench.source.lease(request, wait_seconds=0.01) == []
-        waiting = asyncio.ensure_future(bench.source.lease(request, wait_seconds=10))
+        waiting = asyncio.ensure_future(bench.source.lease(request, wait_seconds=PATIENCE))
         await asyncio.sleep(0)
         await bench.start(tool("look"))
         [task] = await waiting
         assert task.tool == "look"
 
 
-async def test_a_resume_wakes_whoever_waits_for_the_tasks(tmp_path: Path) -> None:
+async def test_a_resume_wakes_whoever_waits_for_the_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("perdure.server.tasks.POLL_SECONDS", 3_600)  # it does not look by itself
     async with node_over(tmp_path, [call("look"), say("done")]) as bench:
         execution = await bench.start(tool("look"))
         await bench.until(execution, "task_scheduled")
         await bench.api.pause(execution)
         request = LeaseRequest("wrk_1", "n", (Lane("clerk", "look"),), 1)
-        assert await bench.source.lease(request, wait_seconds=0) == []
-        waiting = asyncio.ensure_future(bench.source.lease(request, wait_seconds=10))
-        await asyncio.sleep(0.01)
-        async with asyncio.timeout(2):  # far less than a poll
+        waiting = asyncio.ensure_future(bench.source.lease(request, wait_seconds=3_600))
+        await asyncio.sleep(0)
+        assert await bench.none_to_lease("look")  # asked for after it: it has looked, and waits
+        async with asyncio.timeout(PATIENCE):
             await bench.api.resume(execution)
             assert len(await waiting) == 1

@@ -55,7 +55,7 @@ def test_queries_side_by_side_take_no_more_threads_than_there_are_readers(readin
     answers: SimpleQueue[Any] = SimpleQueue()
     hold = threading.Event()
     for _ in range(3 * READERS):
-        reading.submit(lambda _reads: hold.wait(10), lambda *answer: answers.put(answer))
+        reading.submit(lambda _reads: hold.wait(60), lambda *answer: answers.put(answer))
     assert len(readers()) == READERS
     hold.set()
     assert [answers.get(timeout=10) for _ in range(3 * READERS)] == [(True, None)] * 3 * READERS

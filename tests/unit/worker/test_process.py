@@ -29,7 +29,7 @@ def working(tool: str, *, parent: int = 0, drain_seconds: float = 10) -> Iterato
 
 
 def rest_of(popen: subprocess.Popen[str]) -> list[str]:
-    return popen.communicate(timeout=20)[0].split("\n")[:-1]
+    return popen.communicate(timeout=60)[0].split("\n")[:-1]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
