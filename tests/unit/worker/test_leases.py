@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
 from memory_tasks import Fault, MemoryTasks
 from perdure.agent.context import Cancelled, ToolContext
 from perdure.errors import LeaseLost, Unreachable
-from perdure.system import SystemClock
 from perdure.testing.clock import FakeClock
 from working import at_work, make_worker
 
@@ -77,31 +77,41 @@ async def test_one_heartbeat_speaks_for_all() -> None:
 
 @pytest.mark.parametrize("kind", ["blocks its loop", "holds the interpreter", "blocks its thread"])
 async def test_a_body_that_blocks_for_three_leases_keeps_its_lease(kind: str) -> None:
-    lease_seconds = 0.6
+    clock, here = FakeClock(), asyncio.get_running_loop()
+    source = MemoryTasks(clock)
+
+    def until(fact: Callable[[], bool], rest: Callable[[], object]) -> None:
+        patience = time.monotonic() + 60
+        while not fact():
+            assert time.monotonic() < patience, "the body keeps its worker from beating"
+            rest()
+
+    def three_leases(rest: Callable[[], object]) -> str:
+        """Have the clock pass three leases of 30 s, without ever giving way; heartbeats are due every third of one."""
+        for _ in range(9):
+            seen = len(source.sent("beat"))
+            until(asyncio.run_coroutine_threadsafe(clock.asleep(2), here).done, rest)
+            clock.advance(10)
+            until(lambda seen=seen: len(source.sent("beat")) > seen, rest)
+        return kind
 
     async def blocks() -> str:
-        time.sleep(3 * lease_seconds)  # noqa: ASYNC251 - what must not be done is what is tested
-        return kind
+        return three_leases(lambda: time.sleep(0.001))
 
     async def spins() -> str:
-        until = time.monotonic() + 3 * lease_seconds
-        while time.monotonic() < until:
-            sum(range(1_000))
-        return kind
+        return three_leases(lambda: sum(range(1_000)))
 
     def sleeps() -> str:
-        time.sleep(3 * lease_seconds)
-        return kind
+        return three_leases(lambda: time.sleep(0.001))
 
     body = {"blocks its loop": blocks, "holds the interpreter": spins, "blocks its thread": sleeps}[kind]
-    source = MemoryTasks(SystemClock(), beat_ms=round(lease_seconds * 1000))
-    async with at_work(make_worker(source, SystemClock(), body, lease_ms=round(lease_seconds * 1000))):
+    async with at_work(make_worker(source, clock, body)):
         address = source.add(body.__name__)
         await source.reported(address)
     assert source.rows[address].reports[0].value == kind
     assert source.rows[address].attempt == 1
     assert source.lapses == 0
-    assert len(source.sent("beat")) >= 5
+    assert clock.monotonic_ms() == 90_000
 
 
 async def test_a_lost_lease_cancels_the_body_and_nothing_is_said() -> None:

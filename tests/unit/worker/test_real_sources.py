@@ -29,6 +29,10 @@ from working import at_work
 
 pytestmark = pytest.mark.anyio
 
+LEASE_MS = 2_000
+"""Short, because it is waited for, and long enough for a loaded machine not to lose one that is kept."""
+PATIENCE = 60.0
+
 
 @pytest.fixture(params=["direct", "http"])
 def source_of(request: pytest.FixtureRequest) -> Callable[[Server], TaskSource]:
@@ -45,13 +49,13 @@ def worker_of(source: TaskSource, *tools: Callable[..., Any], **options: Any) ->
 
 async def log_of(api: Api, execution: str) -> list[Event]:
     """Return the whole log, once the execution has ended."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         return [event async for event in api.follow(execution)]
 
 
 async def until(api: Api, execution: str, kind: Kind) -> Event:
     """Return the first event of a kind."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         async for event in api.follow(execution):
             if event.kind is kind:
                 return event
@@ -124,7 +128,7 @@ async def test_a_cancel_reaches_the_running_tool(tmp_path: Path, source_of: Any)
             cancelled.set()
 
     async with serving(tmp_path / "s.db") as server:
-        worker = worker_of(source_of(server), work, tool_loop=asyncio.get_running_loop(), lease_ms=600)
+        worker = worker_of(source_of(server), work, tool_loop=asyncio.get_running_loop(), lease_ms=LEASE_MS)
         async with at_work(worker):
             api = server.api()
             execution = (await api.start(start_request("tool"))).id
@@ -137,12 +141,12 @@ async def test_a_cancel_reaches_the_running_tool(tmp_path: Path, source_of: Any)
 
 async def test_a_lease_outlives_a_tool_that_blocks_everything_it_can(tmp_path: Path, source_of: Any) -> None:
     async def work(n: int) -> str:
-        until = time.monotonic() + 1
+        until = time.monotonic() + 3 * LEASE_MS / 1000
         while time.monotonic() < until:  # pure Python, no await: its loop stands still for three leases
             sum(range(1_000))
         return "spun"
 
-    async with serving(tmp_path / "s.db") as server, at_work(worker_of(source_of(server), work, lease_ms=300)):
+    async with serving(tmp_path / "s.db") as server, at_work(worker_of(source_of(server), work, lease_ms=LEASE_MS)):
         api = server.api()
         started = await api.start(of_tool("work", "tool", attempts=1))
         log = await log_of(api, started.id)
@@ -216,7 +220,7 @@ async def test_a_late_finisher_is_refused(tmp_path: Path) -> None:
     async with serving(tmp_path / "s.db") as server:
         api = server.api()
         execution = (await api.start(start_request("tool"))).id
-        command = [sys.executable, str(program), "http", server.url, server.key, str(gate), "600"]
+        command = [sys.executable, str(program), "http", server.url, server.key, str(gate), str(LEASE_MS)]
         late = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
         try:
             assert late.stdout is not None
@@ -237,6 +241,7 @@ async def test_a_late_finisher_is_refused(tmp_path: Path) -> None:
         finally:
             if late.returncode is None:
                 late.kill()
+                await late.wait()
         (task,) = await api.tasks(execution)
     assert (task.value, task.attempt) == ("by the next", 2)
     assert b"worker.result_refused" in told
@@ -250,7 +255,7 @@ async def test_a_tool_that_kills_its_worker_is_tried_as_often_as_allowed_and_no_
         execution = (await api.start(of_tool("work", "tool", attempts=2, pause_ms=10))).id
         log = asyncio.create_task(log_of(api, execution))
         while not log.done() and starts < 6:
-            command = [sys.executable, str(program), "http", server.url, server.key, "kill", "600"]
+            command = [sys.executable, str(program), "http", server.url, server.key, "kill", str(LEASE_MS)]
             worker = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=DEVNULL)
             assert worker.stdout is not None
             told = asyncio.create_task(worker.stdout.read())
