@@ -32,7 +32,8 @@ def test_the_report_ends_right_when_its_holder_is_killed_at(point: Point, crash:
 @pytest.mark.parametrize("layout", ["separate", "joint", "embedded"])
 def test_an_undisturbed_report_asks_for_nothing_twice(layout: str, crash: Callable[[Case], Outcome]) -> None:
     errands = [] if layout == "embedded" else list(ERRANDS)
-    outcome = crash(Case("undisturbed", layout=layout, setup={"errands": errands}))
+    setup = {"errands": errands, "lease_ms": 30_000}  # a lease that ran out would be a disturbance, of the machine's
+    outcome = crash(Case("undisturbed", layout=layout, setup=setup))
     assert outcome.problems == [], outcome
     assert outcome.calls_twice == outcome.uncertain == 0
     assert not outcome.of("taken_over") + outcome.of("attempt_lost") + outcome.of("attempt_failed")

@@ -60,7 +60,8 @@ class Case:
     """Fields of `perdure.testing.checker.Expect`."""
     memory_bytes: int = 0
     """The limit of the control group that the client lives in; 0 is none."""
-    deadline_seconds: float = 20.0
+    deadline_seconds: float = 60.0
+    """After which it has failed. No measure: most take two or three, on a loaded machine many times that."""
 
     @property
     def planned_kills(self) -> int:
