@@ -25,6 +25,14 @@ class Lane:
 
 
 @dataclass(frozen=True, slots=True)
+class FunctionLane:
+    """One durable function that a worker can run, as one build of its code has it."""
+
+    name: str
+    build: str
+
+
+@dataclass(frozen=True, slots=True)
 class LeaseRequest:
     """A worker's wish for tasks. The same `nonce` gets the same tasks, so a lost reply is asked for again."""
 
@@ -124,3 +132,8 @@ class WorkerInfo:
     slots: int = 0
     pid: int = 0
     host: str = ""
+    machine: str = ""
+    """Which boot of which machine it runs on; empty if unknown."""
+    lock: str = ""
+    """A file there that it keeps locked for life: whoever gets that lock knows that it is dead. Empty: there is none."""
+    functions: tuple[FunctionLane, ...] = field(default=())

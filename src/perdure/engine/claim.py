@@ -9,6 +9,7 @@ from perdure.core import states
 from perdure.core.events import READABLE_FORMATS, Kind
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Params, Ref, Row
+from perdure.store.rows import ExecutionRow
 from perdure.store.tx import Tx
 
 LOG_PAGE = 1_000
@@ -65,6 +66,23 @@ def _candidates(tx: Tx, rows: Sequence[Claim]) -> list[list[Row]]:
 
 
 def _take(tx: Tx, claim: Claim, found: Row) -> Claimed | None:
+    row = own(tx, found, Ownership(claim.holder, claim.lease_ms))
+    return None if row is None else claimed(tx, row, claim.known.get(row.id, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """Whose an execution becomes, and for how long without a renewal."""
+
+    holder: str
+    lease_ms: int
+    company: str = ""
+    """Of a holder that is a worker; servers are nobody's."""
+    nonce: str = ""
+
+
+def own(tx: Tx, found: Row, by: Ownership) -> ExecutionRow | None:
+    """Make a ready execution that the transaction has locked its claimer's; None if it is not to be had any more."""
     row = tx.execution(found["execution"])
     if row is None or row.ownership != states.Ownership.READY or not row.may("claim"):
         return None
@@ -78,12 +96,18 @@ def _take(tx: Tx, claim: Claim, found: Row) -> Claimed | None:
         "insert_owned",
         shard=row.shard,
         execution=row.id,
-        holder=claim.holder,
+        holder=by.holder,
+        company=by.company,
+        nonce=by.nonce,
         fence=row.fence,
         since_ms=tx.now_ms,
-        lease_until_ms=tx.now_ms + claim.lease_ms,
+        lease_until_ms=tx.now_ms + by.lease_ms,
     )
-    after = claim.known.get(row.id, 0)
+    return row
+
+
+def claimed(tx: Tx, row: ExecutionRow, after: int) -> Claimed:
+    """Return an execution as its new owner needs it, with the first page of its log above `after`."""
     stored = tx.rows("events_after", shard=row.shard, execution=row.id, after=after, limit=LOG_PAGE)
     return Claimed(
         ref=row.ref,

@@ -12,7 +12,7 @@ from typing import Literal
 
 from perdure.core import codec, states
 from perdure.core.events import Kind
-from perdure.engine.record import News, lost, news
+from perdure.engine.record import News, held_by, lost, news
 from perdure.engine.wake import let_go
 from perdure.errors import LeaseLost
 from perdure.store.operation import Steps, operation
@@ -30,6 +30,8 @@ class Park:
     seen: int
     active_ms: int
     """How long it was owned since the last such report; added to the execution's sum."""
+    company: str = ""
+    """Of the worker that says so; empty for a server, which speaks for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ class Finish:
     event: Literal["complete", "fail", "end"]
     data: str
     """JSON text of the terminal event."""
+    company: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +57,15 @@ class Halt:
     event: Literal["pause", "stick"]
     reason: str
     message: str
+    company: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Released:
     """Nobody owns it any more."""
+
+    again: bool = False
+    """It was let go of before, under the same fence: the first answer was lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +82,11 @@ def park(tx: Tx, rows: Sequence[Park]) -> Steps[Released | News | LeaseLost]:
     yield [row.ref for row in rows]
     results: list[Released | News | LeaseLost] = []
     for row in rows:
-        execution = _owned(tx, row.ref, row.fence)
+        execution = held_by(tx, row)
         if execution is None:
             results.append(lost(row.ref))
+        elif _let_go_before(execution):
+            results.append(Released(again=True))
         elif execution.next_seq - 1 != row.seen:
             results.append(news(tx, execution, row.seen))
         else:
@@ -94,9 +103,11 @@ def finish(tx: Tx, rows: Sequence[Finish]) -> Steps[Released | StillHeld | News 
     yield [row.ref for row in rows]
     results: list[Released | StillHeld | News | LeaseLost] = []
     for row in rows:
-        execution = _owned(tx, row.ref, row.fence)
-        if execution is None:
+        execution = held_by(tx, row)
+        if execution is None or (_let_go_before(execution) and not execution.ended):
             results.append(lost(row.ref))
+        elif execution.ended:
+            results.append(Released(again=True))
         elif execution.next_seq - 1 != row.seen:
             results.append(news(tx, execution, row.seen))
         else:
@@ -134,9 +145,12 @@ def halt(tx: Tx, rows: Sequence[Halt]) -> Steps[Released | LeaseLost]:
     yield [row.ref for row in rows]
     results: list[Released | LeaseLost] = []
     for row in rows:
-        execution = _owned(tx, row.ref, row.fence)
+        execution = held_by(tx, row)
         if execution is None:
             results.append(lost(row.ref))
+            continue
+        if _let_go_before(execution):
+            results.append(Released(again=True))
             continue
         if execution.state == states.Execution.CANCELLING:
             _cancel(tx, execution)
@@ -160,8 +174,5 @@ def _cancel(tx: Tx, execution: ExecutionRow) -> None:
         let_go(tx, execution)
 
 
-def _owned(tx: Tx, ref: Ref, fence: int) -> ExecutionRow | None:
-    execution = tx.execution(ref.execution)
-    if execution is None or execution.fence != fence or execution.ownership != states.Ownership.OWNED:
-        return None
-    return execution
+def _let_go_before(execution: ExecutionRow) -> bool:
+    return execution.ownership != states.Ownership.OWNED

@@ -58,7 +58,7 @@ def execution_view(reads: Reads, company: str, execution: str) -> ExecutionView:
     return ExecutionView(
         id=execution,
         agent=row["agent"],
-        model=str(spec["model"]),
+        model=str(spec.get("model", "")),
         state=row["state"],
         reason=row["reason"],
         message=_message(row["state"], events),

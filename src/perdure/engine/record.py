@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, assert_never
+from typing import Any, NamedTuple, Protocol, assert_never
 
 from perdure.core import codec, states
 from perdure.core.delivery import Delivery
@@ -28,10 +28,23 @@ class Record:
     seen: int
     """The last `seq` that the holder has handed to the code, or has waiting for it."""
     items: tuple[Item, ...]
+    company: str = ""
+    """Of the worker that says so; empty for a server, which speaks for all."""
 
     @property
     def size(self) -> int:
         return sum(len(item.data) for item in self.items if isinstance(item, StepDone))
+
+
+class Said(Protocol):
+    """Whatever a holder says about an execution."""
+
+    @property
+    def ref(self) -> Ref: ...
+    @property
+    def fence(self) -> int: ...
+    @property
+    def company(self) -> str: ...
 
 
 class News(NamedTuple):
@@ -54,8 +67,8 @@ def record(tx: Tx, rows: Sequence[Record]) -> Steps[News | LeaseLost]:
     results: list[News | LeaseLost] = []
     tasks: list[dict[str, Any]] = []
     for row in rows:
-        execution = tx.execution(row.ref.execution)
-        if execution is None or execution.fence != row.fence or execution.ended:
+        execution = held_by(tx, row)
+        if execution is None or execution.ended:
             results.append(lost(row.ref))
             continue
         unseen = _unseen(tx, execution, row.seen)
@@ -82,9 +95,22 @@ def news(tx: Tx, row: ExecutionRow, seen: int) -> News:
     return News([*stored, *own])
 
 
+def held_by(tx: Tx, said: Said) -> ExecutionRow | None:
+    """Return the locked execution that a holder speaks of, if its fence is still this one.
+
+    Workers hold durable functions of their own company and nothing else.
+    """
+    execution = tx.execution(said.ref.execution)
+    if execution is None or execution.fence != said.fence:
+        return None
+    if said.company and (execution.company != said.company or not execution.lane):
+        return None
+    return execution
+
+
 def lost(ref: Ref) -> LeaseLost:
     """Say that somebody else owns an execution now."""
-    return LeaseLost(f"execution {ref.execution}: its fence moved on; another server owns it now.")
+    return LeaseLost(f"execution {ref.execution}: its fence moved on; somebody else owns it now.")
 
 
 def _append(tx: Tx, row: ExecutionRow, item: Item, tasks: list[dict[str, Any]], *, wanted: bool) -> None:

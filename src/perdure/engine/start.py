@@ -30,6 +30,9 @@ class Start:
     input: str
     """JSON text."""
     start_key: str | None
+    lane: str = ""
+    """Name of the durable function that workers run; empty for what servers run."""
+    build: str = ""
 
     @property
     def digest(self) -> str:
@@ -121,6 +124,8 @@ def _create(tx: Tx, row: Start) -> None:
         created_ms=tx.now_ms,
         updated_ms=tx.now_ms,
         finished_ms=None,
+        lane=row.lane,
+        build=row.build,
     )
     tx.create(execution)
     head = codec.encode({"agent": row.agent, "definition": row.definition})

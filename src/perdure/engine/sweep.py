@@ -153,7 +153,7 @@ def fire_timers(tx: Tx, rows: Sequence[Sweep]) -> Steps[int]:
 @operation()
 def take_over(tx: Tx, rows: Sequence[Sweep]) -> Steps[int]:
     """End all that the former owner of a SQLite file held itself. Its lock is ours, which proves it gone."""
-    owned = tx.rows("owned_all")
+    owned = tx.rows("owned_inside", prefix=f"{LOCAL_WORKER}%")
     held = tx.rows("tasks_held_by_prefix", prefix=f"{LOCAL_WORKER}%")
     yield [Ref(one["shard"], one["execution"]) for one in [*owned, *held]]
     for execution in filter(None, [tx.execution(one["execution"]) for one in owned]):

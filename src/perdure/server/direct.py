@@ -12,6 +12,7 @@ from perdure.agent.spec import spec_digest, spec_from_json
 from perdure.core import codec, states
 from perdure.core.codec import Json
 from perdure.core.events import Event, Kind
+from perdure.core.functions import is_function, lane_of
 from perdure.core.ids import new_id
 from perdure.core.views import (
     ApprovalView,
@@ -61,7 +62,7 @@ class DirectApi:
 
     async def start(self, request: StartRequest) -> Started:
         text = codec.encode_json(request.spec)
-        agent, definition = _read_definition(text)
+        agent, definition, lane = _read_definition(text)
         row = Start(
             id=new_id("exe", self._node.parts.clock, self._node.parts.random),
             company=self._company,
@@ -70,6 +71,7 @@ class DirectApi:
             spec=text,
             input=codec.encode(request.input, "input"),
             start_key=request.idempotency_key,
+            lane=lane,
         )
         return await self._bridge.ask(start, row)
 
@@ -215,10 +217,12 @@ class DirectApi:
 
 
 @lru_cache(maxsize=256)
-def _read_definition(text: str) -> tuple[str, str]:
-    """Check a definition and return its agent's name and its fingerprint. Programs start the same agent many times."""
+def _read_definition(text: str) -> tuple[str, str, str]:
+    """Check a definition; return its name, its fingerprint and, if workers run it, its lane. Programs start the same
+    one many times."""
     value = codec.decode(text)
-    return spec_from_json(value).name, spec_digest(value)
+    name = lane_of(value).name if is_function(value) else ""
+    return name or spec_from_json(value).name, spec_digest(value), name
 
 
 def _next_heard(heard: deque[Event], after: int) -> list[Event]:

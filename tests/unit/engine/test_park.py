@@ -7,11 +7,15 @@ from typing import Any, Literal
 import pytest
 
 from engine_bench import Bench, ask, once, step, task
+from perdure.core.functions import ClaimRequest
+from perdure.core.work import FunctionLane
 from perdure.engine.claim import Claimed
+from perdure.engine.lanes import ClaimLanes, claim_lanes
 from perdure.engine.park import Finish, Halt, Park, Released, StillHeld, finish, halt, park
-from perdure.engine.record import News
+from perdure.engine.record import News, Record, record
 from perdure.engine.signal import Signal, signal
-from perdure.engine.sweep import Drop, Sweep, drop, expire_tasks
+from perdure.engine.start import Start, start
+from perdure.engine.sweep import Drop, Sweep, drop, expire_owned, expire_tasks
 from perdure.errors import LeaseLost
 
 
@@ -49,12 +53,36 @@ def test_a_park_in_the_batch_of_news_does_not_sleep_on_it(bench: Bench) -> None:
         assert bench.state(held.ref.execution) in {("running", "owned"), ("ready", "ready")}
 
 
-def test_a_park_whose_answer_was_lost_is_refused_as_lost(bench: Bench) -> None:
+def test_a_park_whose_answer_was_lost_is_answered_again(bench: Bench) -> None:
     held = bench.owned()
     first, second = bench.twice(park, Park(held.ref, held.fence, 1, 5))
     assert first == Released()
-    assert isinstance(second, LeaseLost)
+    assert second == Released(again=True)
     assert bench.execution(held.ref.execution)["active_ms"] == 5
+
+
+def test_a_park_sent_again_says_nothing_to_a_later_holder(bench: Bench) -> None:
+    held = bench.waiting(task())
+    bench.signal(held.ref.execution, "send")
+    [later] = bench.claim()
+    assert isinstance(bench.do(park, Park(held.ref, held.fence, 2, 5)), LeaseLost)
+    assert bench.state(later.ref.execution) == ("running", "owned")
+
+
+def test_who_was_taken_for_dead_and_finishes_is_refused(bench: Bench) -> None:
+    held = bench.owned()
+    bench.clock.advance(31)
+    bench.do(expire_owned, Sweep(10))
+    assert isinstance(bench.do(finish, finishing(bench, held)), LeaseLost)
+    assert bench.state(held.ref.execution)[1] == "ready"
+
+
+@pytest.mark.parametrize("verb", ["record", "park", "finish", "halt"])
+def test_a_worker_speaks_for_durable_functions_of_its_own_company_only(bench: Bench, verb: str) -> None:
+    agent, function = bench.owned(), owned_function(bench)
+    for held, company in ((agent, "default"), (function, "other")):
+        assert isinstance(bench.do(*said(verb, held, company)), LeaseLost)
+    assert not isinstance(bench.do(*said(verb, function, "default")), LeaseLost)
 
 
 @pytest.mark.parametrize("verb", ["park", "finish", "halt"])
@@ -75,7 +103,7 @@ def test_a_finish_is_final(bench: Bench) -> None:
     held = bench.owned()
     first, second = bench.twice(finish, finishing(bench, held))
     assert first == Released()
-    assert isinstance(second, LeaseLost)
+    assert second == Released(again=True)
     row = bench.execution(held.ref.execution)
     assert (row["state"], row["ownership"], row["active_ms"]) == ("completed", "parked", 7)
     assert row["finished_ms"] is not None
@@ -144,7 +172,7 @@ def test_a_halt_says_why_and_lets_go(bench: Bench, event: Any, state: str, kind:
     row = Halt(held.ref, held.fence, event, "key", "set OPENAI_API_KEY")
     first, second = bench.twice(halt, row)
     assert first == Released()
-    assert isinstance(second, LeaseLost)
+    assert second == Released(again=True)
     assert bench.state(held.ref.execution) == (state, "parked")
     last = bench.last(held.ref.execution)
     assert (last.kind, last.data) == (kind, {"reason": "key", "message": "set OPENAI_API_KEY", "by": "perdure"})
@@ -189,3 +217,22 @@ def test_a_stuck_execution_that_is_cancelled_ends_once_its_tasks_have_reported(b
     [last] = bench.claim()
     bench.do(halt, Halt(last.ref, last.fence, "stick", "mismatch", "no"))
     assert bench.state(held.ref.execution) == ("cancelled", "parked")
+
+
+def owned_function(bench: Bench) -> Claimed:
+    new = bench.new()
+    bench.do(start, Start(new.id, "default", "onboard", "d", "{}", new.input, None, lane="onboard"))
+    wish = ClaimRequest("wrk_1", "n", (FunctionLane("onboard", "b"),), 1)
+    return bench.do(claim_lanes, ClaimLanes("default", wish))[0]
+
+
+def said(verb: str, held: Claimed, company: str) -> tuple[Any, Any]:
+    match verb:
+        case "record":
+            return record, Record(held.ref, held.fence, 1, (), company)
+        case "park":
+            return park, Park(held.ref, held.fence, 1, 0, company)
+        case "finish":
+            return finish, Finish(held.ref, held.fence, 1, 0, "complete", '{"output":1}', company)
+        case _:
+            return halt, Halt(held.ref, held.fence, "pause", "user", "", company)

@@ -11,6 +11,10 @@ ALTER TABLE ready ADD COLUMN lane TEXT NOT NULL DEFAULT '';
 CREATE INDEX ready_by_lane ON ready (lane, since_ms);
 DROP INDEX ready_by_age;
 
+-- An owner may be a worker that runs durable functions: of that company, in answer to the request with that nonce.
+ALTER TABLE owned ADD COLUMN company TEXT NOT NULL DEFAULT '';
+ALTER TABLE owned ADD COLUMN nonce TEXT NOT NULL DEFAULT '';
+
 -- Where an execution comes from: the step that started it as a child, or the place where it was forked off another.
 CREATE TABLE lineage (
     shard INTEGER NOT NULL,

@@ -38,8 +38,8 @@ ORDER BY r.since_ms LIMIT :limit;
 
 -- name: insert_owned
 -- Begin an ownership.
-INSERT INTO owned (shard, execution, holder, fence, since_ms, lease_until_ms)
-VALUES (:shard, :execution, :holder, :fence, :since_ms, :lease_until_ms);
+INSERT INTO owned (shard, execution, holder, company, nonce, fence, since_ms, lease_until_ms)
+VALUES (:shard, :execution, :holder, :company, :nonce, :fence, :since_ms, :lease_until_ms);
 
 -- name: delete_owned
 -- End an ownership.
@@ -57,9 +57,9 @@ SELECT execution, fence FROM owned WHERE holder = :holder;
 -- Ownerships whose lease ran out.
 SELECT shard, execution, fence FROM owned WHERE lease_until_ms < :now_ms ORDER BY lease_until_ms LIMIT :limit;
 
--- name: owned_all
--- Every ownership there is: read when the owner of a file changes.
-SELECT shard, execution FROM owned;
+-- name: owned_inside
+-- Ownerships of the owner of a file itself and of its own worker: read when that owner changes.
+SELECT shard, execution FROM owned WHERE company = '' OR holder LIKE :prefix;
 
 -- name: owner_of
 -- Who owns an execution, for the doctor.
@@ -111,4 +111,6 @@ SELECT seq FROM inbox_keys WHERE shard = :shard AND execution = :execution AND d
 SELECT
     (SELECT MIN(due_ms) FROM timers) AS timer_ms,
     (SELECT MIN(lease_until_ms) FROM tasks WHERE state IN ('leased', 'begun')) AS task_ms,
-    (SELECT MIN(lease_until_ms) FROM owned) AS owned_ms;
+    (SELECT MIN(lease_until_ms) FROM owned) AS owned_ms,
+    (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'token') AS token_ms,
+    (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'children') AS children_ms;

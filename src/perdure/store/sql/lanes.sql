@@ -1,0 +1,33 @@
+-- name: ready_in_lane
+-- Candidates of one durable function, the longest ready first: of the log formats that the claimer reads, and begun by
+-- its build or by none yet.
+SELECT r.shard, r.execution, r.abandoned FROM ready r
+JOIN executions e ON e.shard = r.shard AND e.id = r.execution
+WHERE r.lane = :lane AND r.company = :company AND e.log_format BETWEEN :oldest AND :newest
+  AND (e.build = '' OR e.build = :build)
+ORDER BY r.since_ms LIMIT :limit;
+
+-- name: owned_of_nonce
+-- What a worker was given in answer to one request, should it ask again.
+SELECT shard, execution FROM owned WHERE holder = :holder AND company = :company AND nonce = :nonce ORDER BY since_ms;
+
+-- name: renew_execution
+-- Prolong one ownership, if the fence still holds.
+UPDATE owned SET lease_until_ms = :lease_until_ms
+WHERE shard = :shard AND execution = :execution AND holder = :holder AND company = :company AND fence = :fence
+RETURNING (SELECT e.next_seq FROM executions e WHERE e.shard = owned.shard AND e.id = owned.execution) AS next_seq;
+
+-- name: owned_by_worker
+-- What a worker owns.
+SELECT shard, execution, fence FROM owned WHERE holder = :holder AND company = :company;
+
+-- name: shrink_owned
+-- Cut a silent worker's ownerships short.
+UPDATE owned SET lease_until_ms = :until_ms
+WHERE holder = :holder AND company = :company AND lease_until_ms > :until_ms;
+
+-- name: latest_of
+-- How far the logs of some of a company's executions go, given as {id: shard}.
+SELECT e.id, e.next_seq FROM json_each(:wanted) w
+JOIN executions e ON e.shard = CAST(CAST(w.value AS TEXT) AS INTEGER) AND e.id = w.key
+WHERE e.company = :company;
