@@ -5,9 +5,9 @@
     │   ├── InvalidInput   ├── NotFound       ├── Conflict
     │   ├── Unauthorized   ├── StoreInUse     └── LimitExceeded
     ├── Retryable          we, or you, may simply try again later
-    │   ├── Unreachable    └── StoreFull
+    │   ├── Unreachable    ├── StoreFull    └── RetryLater
     ├── Terminal           nobody: this ended
-    │   ├── ExecutionFailed └── StoreFailed
+    │   ├── ExecutionFailed ├── StoreFailed └── PermanentError
     ├── LeaseLost          stop working on this now; somebody else owns it
     └── InternalError      a bug of ours: please report it
 
@@ -17,7 +17,10 @@ thing, what was expected, what was found, and what to do next.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any, ClassVar
+
+_LONGEST_SECONDS = 366 * 86_400
 
 
 class PerdureError(Exception):
@@ -103,6 +106,24 @@ class StoreFull(Retryable):
     status = 507
 
 
+class RetryLater(Retryable):
+    """Raise it in a tool: this try failed, and the next one shall begin `after` so long, and not earlier.
+
+    `after` is a `timedelta` or seconds, from 0 to 366 days; it replaces the pause of the tool's retry policy. The try
+    counts: when the tool's attempts or its deadline are used up, the call has failed for good.
+    Raises `InvalidInput` for an `after` that is none.
+    """
+
+    default_code = "retry_later"
+
+    def __init__(self, message: str = "", *, after: timedelta | float) -> None:
+        seconds = after.total_seconds() if isinstance(after, timedelta) else after
+        if not 0 <= seconds <= _LONGEST_SECONDS:
+            raise InvalidInput(f"RetryLater(after={after!r}): expected a time from 0 seconds to 366 days.")
+        super().__init__(message or f"to be tried again after {seconds:g} s")
+        self.after_seconds = float(seconds)
+
+
 class Terminal(PerdureError):
     """This ended and cannot go on."""
 
@@ -121,6 +142,15 @@ class StoreFailed(Terminal):
 
     default_code = "store_failed"
     status = 503
+
+
+class PermanentError(Terminal):
+    """Raise it in a tool: trying again cannot change this. The call has failed for good, whatever attempts are left.
+
+    Under `at_most_once` it says nothing about whether the tool acted: the call is uncertain all the same.
+    """
+
+    default_code = "permanent"
 
 
 class LeaseLost(PerdureError):

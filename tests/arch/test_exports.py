@@ -8,9 +8,10 @@ import sys
 MOST_NAMES = 40
 
 PUBLIC = """
-Agent AgentEvent AgentHandle AgentResult AgentRuntime AgentStatus AgentStream Limits Status ToolContext ToolUse durable tool
+Agent AgentEvent AgentHandle AgentResult AgentRuntime AgentStatus AgentStream Limits Status ToolContext ToolUse tool
+durable
 Cancelled Conflict Delivery ExecutionFailed InternalError InvalidInput LeaseLost LimitExceeded NotFound PerdureError
-Retryable StoreFailed StoreFull StoreInUse Terminal Unauthorized Unreachable UserError
+PermanentError RetryLater Retryable StoreFailed StoreFull StoreInUse Terminal Unauthorized Unreachable UserError
 __version__
 """.split()
 

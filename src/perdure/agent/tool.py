@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import inspect
-import math
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
 from perdure.agent.schema import InvalidArguments, Signature, read_signature
+from perdure.agent.tool_rules import bad_tool, milliseconds, read_no_retry, read_rules
 from perdure.core.codec import Json
 from perdure.core.delivery import Delivery
 from perdure.core.rules import DEFAULT_RULES, TaskRules, rules_to_json
@@ -27,9 +27,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 DeliveryName = Literal["repeatable", "at_least_once", "at_most_once"]
 
 RETRIES = 2
-RETRY_PAUSE_SECONDS = 2.0
 MAX_RETRIES = 1_000
-MAX_SECONDS = 366 * 86_400
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _QUEUE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _ATTRIBUTE = "__perdure_tool__"
@@ -54,7 +52,19 @@ class Options(TypedDict, total=False):
     """What a crash may lead to. `at_least_once`, the default: it may run again, with the same idempotency key.
     `at_most_once`: the body starts once or never, and somebody rules on what nobody saw the end of."""
     retry_pause_seconds: float
-    """Before the second try: 2 seconds; doubles from there."""
+    """Before the second try: 2 seconds."""
+    retry_factor: float
+    """By which each further pause is longer than the one before it: 2."""
+    retry_ceiling_seconds: float
+    """No pause of the policy is longer: 60 seconds."""
+    retry_jitter: float
+    """Each pause is cut by a random part of itself, from nothing up to this: 0.2, so that calls that failed together
+    do not come back together. 0 is none, 1 is all."""
+    no_retry: tuple[type[Exception], ...]
+    """Exceptions, with all that derive from them, after which trying again cannot help: the call has failed for
+    good."""
+    deadline_seconds: float | None
+    """For all tries and the pauses between them, from the start of the first; no try begins after it. Default: none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +79,7 @@ class ToolOptions:
     rules: TaskRules = DEFAULT_RULES
     queue: str = DEFAULT_QUEUE
     delivery: Delivery = Delivery.AT_LEAST_ONCE
+    no_retry: tuple[type[Exception], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,7 +154,7 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Unpack[Option
         try:
             setattr(function, _ATTRIBUTE, definition)
         except AttributeError:
-            raise _bad(definition.name, "cannot carry a declaration; wrap it in a `def`") from None
+            raise bad_tool(definition.name, "cannot carry a declaration; wrap it in a `def`") from None
         return function
 
     return declare if function is None else declare(function)
@@ -172,9 +183,9 @@ def _names_around(frame: Any) -> dict[str, Any] | None:
 def _define(function: Callable[..., Any], options: Options, names: Mapping[str, Any] | None) -> ToolDefinition:
     name = _name(function, options)
     if not callable(function) or isinstance(function, type):
-        raise _bad(name, f"is {function!r:.80}, not a function")
+        raise bad_tool(name, f"is {function!r:.80}, not a function")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise _bad(name, "is a generator; a tool returns one value, so collect the items into a list")
+        raise bad_tool(name, "is a generator; a tool returns one value, so collect the items into a list")
     checked = check_options(name, options)
     signature = read_signature(function, names)
     return ToolDefinition(name, options.get("description", signature.description), checked, function, signature)
@@ -183,9 +194,9 @@ def _define(function: Callable[..., Any], options: Options, names: Mapping[str, 
 def _name(function: object, options: Options) -> str:
     name = options.get("name") or getattr(function, "__name__", None)
     if name is None:
-        raise _bad(f"{function!r:.80}", "has no name; give it one with `@tool(name=...)`, or wrap it in a `def`")
+        raise bad_tool(f"{function!r:.80}", "has no name; give it one with `@tool(name=...)`, or wrap it in a `def`")
     if not _NAME.fullmatch(name):
-        raise _bad(name, "has a name that models do not accept: letters, digits, `_` and `-`, at most 64 of them")
+        raise bad_tool(name, "has a name that models do not accept: letters, digits, `_` and `-`, at most 64 of them")
     return name
 
 
@@ -194,25 +205,21 @@ def check_options(name: str, options: Options) -> ToolOptions:
     if unknown := options.keys() - Options.__annotations__.keys():
         first = sorted(unknown)[0]
         near = difflib.get_close_matches(first, Options.__annotations__, n=1)
-        raise _bad(name, f"has no option {first!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+        raise bad_tool(name, f"has no option {first!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
     delivery = _delivery(name, options.get("delivery", Delivery.AT_LEAST_ONCE))
     queue = options.get("queue", DEFAULT_QUEUE)
     if not _QUEUE.fullmatch(queue):
-        raise _bad(name, f"has queue={queue!r}; a queue's name is 1 to 64 letters, digits, `_`, `.`, `:` and `-`")
+        raise bad_tool(name, f"has queue={queue!r}; a queue's name is 1 to 64 letters, digits, `_`, `.`, `:` and `-`")
     timeout = options.get("timeout_seconds")
     return ToolOptions(
         approval_required=bool(options.get("approval_required", False)),
-        timeout_ms=0 if timeout is None else max(_milliseconds(name, "timeout_seconds", timeout, least=0.001), 1),
+        timeout_ms=0 if timeout is None else max(milliseconds(name, "timeout_seconds", timeout, least=0.001), 1),
         attempts=_attempts(name, options.get("retries"), delivery),
-        rules=_rules(name, options),
+        rules=read_rules(name, options),
         queue=queue,
         delivery=delivery,
+        no_retry=read_no_retry(name, options.get("no_retry", ())),
     )
-
-
-def _rules(name: str, options: Options) -> TaskRules:
-    pause = options.get("retry_pause_seconds", RETRY_PAUSE_SECONDS)
-    return TaskRules(pause_ms=_milliseconds(name, "retry_pause_seconds", pause))
 
 
 def _delivery(name: str, value: str) -> Delivery:
@@ -220,31 +227,21 @@ def _delivery(name: str, value: str) -> Delivery:
         return Delivery(value)
     except ValueError:
         known = ", ".join(repr(str(one)) for one in Delivery)
-        raise _bad(name, f"has delivery={value!r}; expected one of {known}") from None
-
-
-def _milliseconds(name: str, option: str, value: object, *, least: float = 0.0) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= MAX_SECONDS:
-        raise _bad(name, f"has {option}={value!r}; expected seconds from {least:g} to {MAX_SECONDS}")
-    return math.ceil(value * 1000)
+        raise bad_tool(name, f"has delivery={value!r}; expected one of {known}") from None
 
 
 def _attempts(name: str, retries: object, delivery: Delivery) -> int:
     if retries is None:
         return 1 if delivery is Delivery.AT_MOST_ONCE else RETRIES + 1
     if isinstance(retries, bool) or not isinstance(retries, int) or not 0 <= retries <= MAX_RETRIES:
-        raise _bad(name, f"has retries={retries!r}; expected a whole number from 0 to {MAX_RETRIES}")
+        raise bad_tool(name, f"has retries={retries!r}; expected a whole number from 0 to {MAX_RETRIES}")
     if retries and delivery is Delivery.AT_MOST_ONCE:
-        raise _bad(
+        raise bad_tool(
             name,
             f"has retries={retries} with delivery='at_most_once', whose body never starts twice: leave retries out, "
             "or choose 'at_least_once'",
         )
     return retries + 1
-
-
-def _bad(name: str, why: str) -> InvalidInput:
-    return InvalidInput(f"tool {name} {why}.", code="bad_tool", tool=name)
 
 
 __all__ = ["Options", "ToolDefinition", "ToolOptions", "check_options", "definition_of", "tool"]

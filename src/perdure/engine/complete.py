@@ -78,7 +78,7 @@ def fail_attempt(tx: Tx, execution: ExecutionRow, task: Row, failure: Failure, *
     )
     facts = {**whose(task), "error": failure.message, "code": failure.code}
     match verdict:
-        case Verdict.RETRY | Verdict.TAKE_BACK:
+        case Verdict.RETRY:
             pause_ms = failure.retry_after_ms or pause_before(rules_of(task), task["attempt"] + 1, 0.0)
             set_task(tx, execution, task, states.move(states.TASK_TABLE, task["state"], "retry"), pause_ms=pause_ms)
             tell(tx, execution, Kind.ATTEMPT_FAILED, task["address"], {**facts, "retry_ms": pause_ms})

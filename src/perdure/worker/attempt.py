@@ -19,8 +19,9 @@ from perdure.core.ports import Clock, Random
 from perdure.core.work import Answer, Begin, Failure, Lane, Report
 from perdure.log import get_log
 from perdure.wire.api import TaskSource
-from perdure.worker.body import Call, Ended, Raised, Returned, Stopped
+from perdure.worker.body import Call, Ended, Returned
 from perdure.worker.grip import Grip, Phase
+from perdure.worker.judge import Raised, Stopped
 from perdure.worker.keeper import Keeper
 from perdure.worker.link import Link, Trouble
 from perdure.worker.pace import Backoff, ends_within, rest
@@ -55,7 +56,7 @@ class Attempts:
         if definition is None:
             self._report(grip, Raised("unknown_tool", f"this worker has no tool {grip.task.tool!r}", permanent=True))
             return
-        call = Call(definition, grip.task.args, self._context(grip), grip.at_most_once)
+        call = self._call(definition, grip)
         at_once = not grip.at_most_once and self._reached(grip)
         ready = call if at_once else await self._wait_until_ready(grip, call)
         if ready is None or grip.stopping:  # asked for itself: a cancelled scope is noticed only where something waits
@@ -64,6 +65,10 @@ class Attempts:
             self._report(grip, ready)
         else:
             await self._run(grip, ready)
+
+    def _call(self, definition: ToolDefinition, grip: Grip) -> Call:
+        clock = self.clock
+        return Call(definition, grip.task.args, self._context(grip), grip.at_most_once, wall_ms=clock.wall_ms)
 
     def _context(self, grip: Grip) -> ToolContext:
         task = grip.task
@@ -219,8 +224,8 @@ class Attempts:
             case Returned(value, size):
                 report = Report(task.execution, task.address, task.fence, "completed", value)
                 self.reports.add(grip, report, size)
-            case Raised(code, message, permanent):
-                failure = Failure(code=code, message=message, permanent=permanent)
+            case Raised(code, message, permanent, retry_after_ms):
+                failure = Failure(code=code, message=message, permanent=permanent, retry_after_ms=retry_after_ms)
                 stopped = grip.unwanted or code == "cancelled"
                 outcome = "cancelled" if stopped else "failed"
                 self.reports.add(grip, Report(task.execution, task.address, task.fence, outcome, failure=failure))

@@ -5,7 +5,6 @@ Nothing a body raises gets past here: `SystemExit` and `KeyboardInterrupt` in a 
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,17 +12,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from perdure import failpoints
-from perdure.agent.context import Cancelled, ToolContext, enter_tool
+from perdure.agent.context import ToolContext, enter_tool
 from perdure.agent.tool import ToolDefinition
 from perdure.core import codec
 from perdure.core.codec import Json
-from perdure.errors import InvalidInput, LeaseLost, LimitExceeded
-from perdure.log import get_log
+from perdure.errors import InvalidInput, LimitExceeded
+from perdure.worker.judge import MAX_TEXT_BYTES, Raised, Stopped, describe, judge, shorten
 
-log = get_log(__name__)
 
-MAX_TEXT_BYTES = 8 * 1024
-"""Of an error, or of the receipt for a result that cannot be stored."""
+def _no_clock() -> int:
+    return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +31,6 @@ class Returned:
     value: Json
     size: int
     """Of the encoded value, in bytes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Raised:
-    """It raised, or what it returned cannot be stored."""
-
-    code: str
-    message: str
-    permanent: bool = False
-    """Running it again cannot change it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stopped:
-    """It let itself be stopped."""
-
-    message: str
 
 
 Ended = Returned | Raised | Stopped
@@ -65,6 +46,8 @@ class Call:
     at_most_once: bool = False
     checked: dict[str, Any] | None = None
     """The validated arguments, when that was done before."""
+    wall_ms: Callable[[], int] = _no_clock
+    """This process's clock, for the dates that servers send."""
 
     def in_thread(self, wait: Callable[[Awaitable[Any]], Any]) -> Ended:
         """Run it here, blocking. `wait` runs to its end what a synchronous wrapper of a coroutine function returns."""
@@ -108,12 +91,8 @@ class Call:
         return kwargs
 
     def _judge(self, error: BaseException) -> Raised | Stopped:
-        if isinstance(error, (asyncio.CancelledError, Cancelled, LeaseLost)):
-            return Stopped(describe(error))
-        if isinstance(error, InvalidInput) and error.code == "invalid_arguments":
-            return Raised(error.code, shorten(error.message), permanent=True)
-        log.debug("tool.raised", tool=self.definition.name, exc_info=error)
-        return Raised("tool_error", describe(error))
+        tool = self.definition
+        return judge(error, tool.name, no_retry=tool.options.no_retry, now_ms=self.wall_ms())
 
     def _keep(self, value: object) -> Ended:
         """Encode here, not on the worker's loop: it may take long, and runs what the user's types bring along."""
@@ -127,24 +106,6 @@ class Call:
             if isinstance(error, (InvalidInput, LimitExceeded)):
                 return Raised(error.code, shorten(error.message), permanent=True)
             return Raised("unserialisable", describe(error), permanent=True)
-
-
-def describe(error: BaseException) -> str:
-    """Return `Type: text`, short enough to store and to show to a model."""
-    kind = type(error).__qualname__
-    try:
-        text = str(error)
-    except BaseException:  # noqa: BLE001 - `__str__` is the user's code
-        text = "(its text cannot be shown)"
-    return shorten(f"{kind}: {text}" if text else kind)
-
-
-def shorten(text: str) -> str:
-    """Cut `text` to `MAX_TEXT_BYTES`, saying how much is missing."""
-    if len(text) * 4 <= MAX_TEXT_BYTES or len(text.encode("utf-8", "surrogatepass")) <= MAX_TEXT_BYTES:
-        return text
-    kept = text.encode("utf-8", "surrogatepass")[: MAX_TEXT_BYTES - 64].decode("utf-8", "ignore")
-    return f"{kept}… ({len(text) - len(kept):,} more characters)"
 
 
 def _repr(value: object) -> str:

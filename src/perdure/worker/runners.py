@@ -16,7 +16,8 @@ from perdure.core.ports import Clock
 from perdure.log import get_log
 from perdure.mailbox import Mailbox
 from perdure.service_loop import loop_factory
-from perdure.worker.body import Call, Ended, Raised, Stopped
+from perdure.worker.body import Call, Ended
+from perdure.worker.judge import Raised, Stopped
 from perdure.worker.pace import ends_within
 
 log = get_log(__name__)

@@ -25,7 +25,7 @@ def of_tool(**entry: Any) -> dict[str, Any]:
 
 def test_rules_travel_with_the_definition() -> None:
     spec = spec_from_json(Agent(name="clerk", model="scripted/x", instructions="", tools=[look]).compile())
-    assert spec.tools[0].rules == TaskRules(pause_ms=500)
+    assert spec.tools[0].rules == TaskRules(pause_ms=500, jitter=0.2)
 
 
 def test_definitions_of_the_first_release_keep_their_pause() -> None:

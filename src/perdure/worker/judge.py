@@ -1,0 +1,103 @@
+"""What an exception of a tool's body means for the next try: whether there is one, and after what pause.
+
+Whatever the user's code raises is judged here and nowhere else; nothing here can raise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from perdure.agent.context import Cancelled
+from perdure.core.retry import instant_of, pause_asked_for
+from perdure.errors import InvalidInput, LeaseLost, PermanentError, RetryLater
+from perdure.log import get_log
+
+log = get_log(__name__)
+
+MAX_TEXT_BYTES = 8 * 1024
+"""Of an error, or of the receipt for a result that cannot be stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """It raised, or what it returned cannot be stored."""
+
+    code: str
+    message: str
+    permanent: bool = False
+    """Running it again cannot change it."""
+    retry_after_ms: int | None = None
+    """The pause that the tool, or whom it called, asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """It let itself be stopped."""
+
+    message: str
+
+
+def judge(
+    error: BaseException, tool: str, *, no_retry: tuple[type[Exception], ...] = (), now_ms: int = 0
+) -> Raised | Stopped:
+    """Say what `error` means. `now_ms` is this process's wall clock, for dates in a `Retry-After`."""
+    match error:
+        case asyncio.CancelledError() | Cancelled() | LeaseLost():
+            return Stopped(describe(error))
+        case InvalidInput(code="invalid_arguments"):
+            return Raised(error.code, shorten(error.message), permanent=True)
+        case PermanentError():
+            return Raised(error.code, shorten(error.message), permanent=True)
+        case RetryLater():
+            return Raised(error.code, shorten(error.message), retry_after_ms=round(error.after_seconds * 1000))
+        case _ if no_retry and isinstance(error, no_retry):
+            return Raised("not_retryable", describe(error), permanent=True)
+        case _:
+            log.debug("tool.raised", tool=tool, exc_info=error)
+            return Raised("tool_error", describe(error), retry_after_ms=_retry_after(error, now_ms))
+
+
+def _retry_after(error: BaseException, now_ms: int) -> int | None:
+    """Return the pause that an HTTP reply behind `error` asks for, by whatever library: its `Retry-After`."""
+    for owner in (error, _part(error, "response")):
+        headers = _part(owner, "headers")
+        asked = _header(headers, "Retry-After")
+        if asked is not None:
+            said_ms = instant_of(_header(headers, "Date") or "")  # a date is meant by the clock of who wrote it
+            return pause_asked_for(asked, now_ms if said_ms is None else said_ms)
+    return None
+
+
+def _part(owner: object, name: str) -> Any:
+    try:
+        return getattr(owner, name, None)
+    except Exception:  # noqa: BLE001 - a property of the user's
+        return None
+
+
+def _header(headers: Any, name: str) -> str | None:
+    try:
+        value: object = headers.get(name) or headers.get(name.lower())  # a plain dict knows only one spelling
+    except Exception:  # noqa: BLE001 - whatever it is, it holds no headers
+        return None
+    return value if isinstance(value, str) else None
+
+
+def describe(error: BaseException) -> str:
+    """Return `Type: text`, short enough to store and to show to a model."""
+    kind = type(error).__qualname__
+    try:
+        text = str(error)
+    except BaseException:  # noqa: BLE001 - `__str__` is the user's code
+        text = "(its text cannot be shown)"
+    return shorten(f"{kind}: {text}" if text else kind)
+
+
+def shorten(text: str) -> str:
+    """Cut `text` to `MAX_TEXT_BYTES`, saying how much is missing."""
+    if len(text) * 4 <= MAX_TEXT_BYTES or len(text.encode("utf-8", "surrogatepass")) <= MAX_TEXT_BYTES:
+        return text
+    kept = text.encode("utf-8", "surrogatepass")[: MAX_TEXT_BYTES - 64].decode("utf-8", "ignore")
+    return f"{kept}… ({len(text) - len(kept):,} more characters)"
