@@ -11,6 +11,7 @@ from perdure.client.channel import Ask, Channel
 from perdure.client.follow import Follower
 from perdure.client.tasks import HttpTaskSource
 from perdure.core import states
+from perdure.core.chain import LogPage
 from perdure.core.codec import Json
 from perdure.core.events import Event
 from perdure.core.ports import Clock, Random
@@ -133,9 +134,21 @@ class HttpApi:
         found = await self._get(bodies.TaskList, "tasks", routes.fill(routes.TASKS, execution=execution))
         return list(found.items)
 
-    async def effects(self, *, execution: str | None = None, state: str | None = None) -> list[EffectView]:
-        query = _given(execution=execution, state=state or routes.ANY)
+    async def effects(
+        self,
+        *,
+        execution: str | None = None,
+        state: str | None = None,
+        tool: str | None = None,
+        agent: str | None = None,
+        since_ms: int | None = None,
+    ) -> list[EffectView]:
+        query = _given(execution=execution, state=state or routes.ANY, tool=tool, agent=agent, since_ms=since_ms)
         return list((await self._get(bodies.EffectList, "effects", routes.EFFECTS, query)).items)
+
+    async def log(self, execution: str, *, after: int = 0, limit: int = 1000) -> LogPage:
+        path = routes.fill(routes.LOG, execution=execution)
+        return await self._get(LogPage, "log", path, _given(after=after, limit=limit))
 
     async def rule(
         self, execution: str, address: str, ruling: Ruling, *, by: str = "", reason: str = "", value: Json = None

@@ -135,7 +135,7 @@ class TaskView:
 
 @dataclass(frozen=True, slots=True)
 class EffectView:
-    """A claim of an `at_most_once` action and what is known of its outcome."""
+    """An acting step and what is known of its outcome: a line of the ledger."""
 
     execution: str
     address: str
@@ -144,15 +144,59 @@ class EffectView:
     key: str
     args: dict[str, Json]
     state: str
-    """`begun`, `uncertain`, `done` or `dead`."""
+    """The task's."""
     claims: int
-    """How often its body may have started; above 1 only by a person's ruling."""
+    """How often an `at_most_once` body may have started; above 1 only where somebody said that it had not acted."""
     worker: str | None
     claimed_ms: int
+    """Of the newest claim; 0 without one."""
     value: Json = None
+    """The receipt: what the tool returned, or what a ruling said it did."""
     ruling: str | None = None
     ruled_by: str | None = None
     reason: str | None = None
+    digest: str = ""
+    """Of tool and arguments."""
+    delivery: str = ""
+    attempts: int = 0
+    """In which the body may have started."""
+    outcome: str = ""
+    """`waiting` (it cannot have begun), `begun`, `done`, `dead`, `uncertain`, or `contradicted`."""
+    confirmed: int = 0
+    """How often a holder reported it done; a ruling is not counted."""
+    why: str = ""
+    """What failed, or why nobody knows."""
+    scheduled_ms: int = 0
+    ended_ms: int | None = None
+    doubt: str = ""
+    """Why it may have been done more than once, with the events that say so; empty if it cannot have been."""
+    seqs: tuple[int, ...] = ()
+    """The events that tell of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class EffectFilter:
+    """Which effects are meant; None is all."""
+
+    execution: str | None = None
+    state: str | None = None
+    """The task's, or `contradicted`."""
+    tool: str | None = None
+    agent: str | None = None
+    since_ms: int | None = None
+    """Changed at that time or later."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCallView:
+    """A recorded model call."""
+
+    address: str
+    seq: int
+    cost_usd: float | None
+    """None: its price is unknown."""
+    doubt: str = ""
+    """Why it may have been paid more than once; empty if it cannot have been."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,9 @@ def set_task(
 
 
 def tell(tx: Tx, execution: ExecutionRow, kind: Kind, address: str, facts: dict[str, Any]) -> None:
-    """Append a fact about a task and wake its execution. An ended one is final: only the task's row keeps it."""
-    if not execution.ended:
-        tx.append(execution, kind, address, data=facts)
-        wake(tx, execution)
+    """Append a fact about a task and wake its execution. An ended log is final: what comes then is kept as evidence."""
+    if execution.ended:
+        tx.testify(execution, kind, address, facts)
+        return
+    tx.append(execution, kind, address, data=facts)
+    wake(tx, execution)

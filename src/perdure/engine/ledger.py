@@ -1,10 +1,45 @@
-"""Read an execution's log as it is stored, with its hashes, for those who check it. Changes nothing."""
+"""Read the ledger: what executions did to the world, and their logs as they are stored, for those who check them.
+
+Changes nothing.
+"""
 
 from __future__ import annotations
 
 from perdure.core.chain import Link, LogPage
-from perdure.engine.query import PAGE_BYTES, execution_row_of
+from perdure.core.ids import shard_of
+from perdure.core.ledger import CONTRADICTED, TaskNow, effects_of
+from perdure.core.views import EffectFilter, EffectView
+from perdure.engine.query import PAGE_BYTES, events_of, execution_row_of
 from perdure.store.protocol import Reads, Row
+
+MOST_EFFECTS = 1_000
+"""In one answer."""
+
+
+def effects_view(reads: Reads, company: str, wanted: EffectFilter) -> list[EffectView]:
+    """Return a company's effects, those of the newest executions first, in an execution as they were scheduled."""
+    rows = reads.rows(
+        "list_effects",
+        company=company,
+        execution=wanted.execution or "",
+        state="" if wanted.state in (None, CONTRADICTED) else wanted.state,
+        tool=wanted.tool or "",
+        agent=wanted.agent or "",
+        since_ms=wanted.since_ms or 0,
+        contradicted=int(wanted.state == CONTRADICTED),
+        limit=MOST_EFFECTS,
+    )
+    found: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        found.setdefault(row["execution"], {})[row["address"]] = row
+    return [effect for execution, tasks in found.items() for effect in _effects(reads, execution, tasks)]
+
+
+def _effects(reads: Reads, execution: str, tasks: dict[str, Row]) -> list[EffectView]:
+    events = events_of(reads.rows("task_events", shard=shard_of(execution), execution=execution))
+    now = {address: TaskNow(row["state"], row["attempt"], row["worker"]) for address, row in tasks.items()}
+    agent = next(iter(tasks.values()))["agent"]
+    return [one for one in effects_of(execution, agent, events, now) if one.address in tasks]
 
 
 def log_page(reads: Reads, company: str, execution: str, *, after: int, limit: int) -> LogPage:

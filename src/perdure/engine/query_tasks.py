@@ -1,14 +1,12 @@
-"""Read an execution's tool calls and effects, and say why an execution does not move."""
+"""Read an execution's tool calls, and say why an execution does not move."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from perdure.core import states
-from perdure.core.codec import Json
 from perdure.core.events import Event, Kind
-from perdure.core.ids import action_key
-from perdure.core.views import EffectView, Finding, TaskView
+from perdure.core.views import Finding, TaskView
 from perdure.core.work import Failure, WorkerInfo
 from perdure.engine.query import approvals_of, events_between, execution_row_of, execution_view
 from perdure.store.protocol import Reads, Row
@@ -45,35 +43,6 @@ def _task(task: Row, scheduled: Event, ended: Event | None) -> TaskView:
         ended_ms=ended.at_ms if ended else None,
         value=facts.get("value"),
         failure=Failure(facts["code"], facts["error"]) if "error" in facts else None,
-    )
-
-
-def effects_view(reads: Reads, company: str, *, execution: str | None, state: str | None) -> list[EffectView]:
-    """Return the claims of a company's `at_most_once` actions, the latest change first."""
-    rows = reads.rows("claimed_tasks", company=company, execution=execution or "", state=state or "", limit=1_000)
-    return [_effect(row, events_between(reads, row["execution"], row["scheduled_seq"] - 1, 100_000)) for row in rows]
-
-
-def _effect(task: Row, events: Sequence[Event]) -> EffectView:
-    own = [event for event in events if event.address == task["address"]]
-    ruling = next((event for event in reversed(own) if event.kind is Kind.EFFECT_RULED), None)
-    claims = [event for event in own if event.kind is Kind.TASK_BEGUN]
-    value: Json = next((event.data["value"] for event in reversed(own) if event.data.get("value") is not None), None)
-    return EffectView(
-        execution=task["execution"],
-        address=task["address"],
-        agent=task["agent"],
-        tool=task["tool"],
-        key=action_key(task["execution"], task["address"]),
-        args=own[0].data["args"],
-        state=task["state"],
-        claims=task["claims"],
-        worker=claims[-1].data["worker"] if claims else None,
-        claimed_ms=claims[-1].at_ms if claims else 0,
-        value=value,
-        ruling=ruling.data["ruling"] if ruling else None,
-        ruled_by=ruling.data["by"] if ruling else None,
-        reason=ruling.data["reason"] if ruling else None,
     )
 
 

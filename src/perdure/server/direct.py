@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING
 
 from perdure.agent.spec import spec_digest, spec_from_json
 from perdure.core import codec, states
+from perdure.core.chain import LogPage
 from perdure.core.codec import Json
 from perdure.core.events import Event, Kind
 from perdure.core.functions import is_function, lane_of
 from perdure.core.ids import new_id
+from perdure.core.ledger import EFFECT_STATES
 from perdure.core.views import (
     ApprovalView,
     Decision,
+    EffectFilter,
     EffectView,
     ExecutionView,
     Finding,
@@ -28,7 +31,7 @@ from perdure.core.views import (
     TaskView,
 )
 from perdure.core.work import WorkerInfo
-from perdure.engine import query, query_tasks
+from perdure.engine import ledger, query, query_tasks
 from perdure.engine.query import events_of
 from perdure.engine.resolve import Decide, decide
 from perdure.engine.rule import Rule, rule
@@ -193,9 +196,25 @@ class DirectApi:
     async def tasks(self, execution: str) -> list[TaskView]:
         return await self._bridge.read(lambda reads: query_tasks.tasks_view(reads, self._company, execution))
 
-    async def effects(self, *, execution: str | None = None, state: str | None = None) -> list[EffectView]:
+    async def effects(
+        self,
+        *,
+        execution: str | None = None,
+        state: str | None = None,
+        tool: str | None = None,
+        agent: str | None = None,
+        since_ms: int | None = None,
+    ) -> list[EffectView]:
+        given = EffectFilter(execution, state, tool, agent, since_ms)
+        if given.state is not None and given.state not in EFFECT_STATES:
+            raise InvalidInput(f"there is no state {given.state!r} of effects; there are: {', '.join(EFFECT_STATES)}.")
+        return await self._bridge.read(lambda reads: ledger.effects_view(reads, self._company, given))
+
+    async def log(self, execution: str, *, after: int = 0, limit: int = PAGE) -> LogPage:
+        if not 1 <= limit <= PAGE:
+            raise InvalidInput(f"limit should be 1 to {PAGE}, found {limit}.")
         return await self._bridge.read(
-            lambda reads: query_tasks.effects_view(reads, self._company, execution=execution, state=state)
+            lambda reads: ledger.log_page(reads, self._company, execution, after=after, limit=limit)
         )
 
     async def rule(

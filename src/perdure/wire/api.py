@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
+from perdure.core.chain import LogPage
 from perdure.core.codec import Json
 from perdure.core.events import Event
 from perdure.core.states import Waitpoint
@@ -86,7 +87,25 @@ class Api(Protocol):
 
     async def tasks(self, execution: str) -> list[TaskView]: ...
 
-    async def effects(self, *, execution: str | None = None, state: str | None = None) -> list[EffectView]: ...
+    async def effects(
+        self,
+        *,
+        execution: str | None = None,
+        state: str | None = None,
+        tool: str | None = None,
+        agent: str | None = None,
+        since_ms: int | None = None,
+    ) -> list[EffectView]:
+        """Return acting steps and what is known of their outcomes, those of the newest executions first; 1,000 at most.
+
+        `state`: the task's, or `contradicted`. `since_ms`: changed at that time or later.
+        Raises `InvalidInput` for a state that there is not.
+        """
+        ...
+
+    async def log(self, execution: str, *, after: int = 0, limit: int = 1000) -> LogPage:
+        """Return the log above `after` as it is stored, with its hashes, for those who check it. Raises `NotFound`."""
+        ...
 
     async def rule(
         self, execution: str, address: str, ruling: Ruling, *, by: str = "", reason: str = "", value: Json = None

@@ -1,27 +1,19 @@
-"""Tool calls, effects, and why an execution does not move."""
+"""Tool calls, and why an execution does not move."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 
 from engine_bench import WORKER, Bench, ask, once, task
-from perdure.core.views import EffectView, Finding, TaskView
+from perdure.core.views import Finding, TaskView
 from perdure.core.work import Failure, Lane, WorkerInfo
 from perdure.engine.park import Finish, Halt, finish, halt
-from perdure.engine.query_tasks import diagnose, effects_view, tasks_view
-from perdure.engine.rule import Rule, rule
+from perdure.engine.query_tasks import diagnose, tasks_view
 from perdure.errors import NotFound
 
 
 def tasks(bench: Bench, execution: str) -> list[TaskView]:
     return bench.read(lambda reads: tasks_view(reads, "default", execution))
-
-
-def effects(bench: Bench, company: str = "default", **filters: Any) -> list[EffectView]:
-    given = {"execution": None, "state": None, **filters}
-    return bench.read(lambda reads: effects_view(reads, company, **given))
 
 
 def findings(bench: Bench, execution: str, *workers: WorkerInfo) -> list[Finding]:
@@ -51,33 +43,6 @@ def test_a_failed_attempt_is_not_the_end(bench: Bench) -> None:
 def test_tool_calls_of_nobody_are_not_found(bench: Bench) -> None:
     with pytest.raises(NotFound):
         tasks(bench, "exe_none")
-
-
-def test_an_effect_shows_its_claims_and_what_is_known(bench: Bench) -> None:
-    held = bench.uncertain()
-    [seen] = effects(bench)
-    assert (seen.state, seen.claims, seen.worker, seen.value, seen.ruling) == ("uncertain", 1, WORKER, None, None)
-    assert (seen.tool, seen.args, seen.key) == ("post", {"n": 1}, f"{held.execution}/tool")
-    assert seen.claimed_ms == bench.log(held.execution)[2].at_ms
-    bench.do(rule, Rule("default", held.execution, "tool", "happened", "ann", "saw it", "receipt"))
-    [ruled] = effects(bench, state="done")
-    assert (ruled.ruling, ruled.ruled_by, ruled.reason, ruled.value) == ("happened", "ann", "saw it", "receipt")
-
-
-def test_effects_are_filtered_by_company_execution_and_state(bench: Bench) -> None:
-    one, other = bench.begun(), bench.uncertain()
-    bench.leased(once())
-    assert {seen.execution for seen in effects(bench)} == {one.execution, other.execution}
-    assert [seen.execution for seen in effects(bench, execution=one.execution)] == [one.execution]
-    assert effects(bench, "other") == []
-    assert {seen.state for seen in effects(bench, state="uncertain")} == {"uncertain"}
-
-
-def test_a_late_result_is_shown(bench: Bench) -> None:
-    held = bench.uncertain()
-    bench.report(held, value="sent")
-    [seen] = effects(bench)
-    assert (seen.state, seen.value) == ("done", "sent")
 
 
 def test_the_doctor_names_the_command_that_helps(bench: Bench) -> None:

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from perdure.core import states
+from perdure.core.chain import LogPage
 from perdure.core.views import ApprovalView, EffectView, ExecutionView, Page, ServerInfo, Started, StartRequest
 from perdure.errors import InvalidInput
 from perdure.server.call import CALL, Call, call_of
@@ -168,9 +169,22 @@ async def decide(call: Caller, approval: str, body: DecisionBody) -> Response:
 
 @router.get(routes.EFFECTS, response_model=EffectList, summary="The ledger: what was done to the world")
 async def effects(
-    call: Caller, execution: str | None = None, state: states.Task | Literal["any"] = routes.ANY
+    call: Caller,
+    execution: str | None = None,
+    state: states.Task | Literal["any", "contradicted"] = routes.ANY,
+    tool: str | None = None,
+    agent: str | None = None,
+    since_ms: Annotated[int | None, Query(ge=0, le=codec.MAX_INT, description="Changed then or later")] = None,
 ) -> Response:
-    return _reply(EffectList(tuple(await call.api.effects(execution=execution, state=_one(state)))))
+    given = {"execution": execution, "tool": tool, "agent": agent}
+    return _reply(EffectList(tuple(await call.api.effects(**given, state=_one(state), since_ms=since_ms))))
+
+
+@router.get(routes.LOG, response_model=LogPage, summary="The log as it is stored, with its hashes")
+async def log(
+    call: Caller, execution: str, after: After = 0, limit: Annotated[int, Query(ge=1, le=1000)] = 200
+) -> Response:
+    return _reply(await call.api.log(execution, after=after, limit=limit))
 
 
 @router.post(routes.RULING, response_model=EffectView, summary="Say what an uncertain effect was")

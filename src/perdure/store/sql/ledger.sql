@@ -11,3 +11,29 @@ WHERE before < :most ORDER BY seq;
 -- What was said after an execution had ended.
 SELECT seq, kind, address, '' AS digest, data, at_ms, hash FROM evidence
 WHERE shard = :shard AND execution = :execution AND seq > :after ORDER BY seq LIMIT :limit;
+
+-- name: list_effects
+-- Acting tasks of a company, of the newest executions first; empty filters match all.
+SELECT t.shard, t.execution, t.address, t.agent, t.state, t.attempt, t.worker
+FROM executions e JOIN tasks t ON t.shard = e.shard AND t.execution = e.id
+WHERE e.company = :company AND t.delivery <> 'repeatable' AND t.updated_ms >= :since_ms
+  AND (:execution = '' OR e.id = :execution)
+  AND (:state = '' OR t.state = :state)
+  AND (:tool = '' OR t.tool = :tool)
+  AND (:agent = '' OR t.agent = :agent)
+  AND (:contradicted = 0 OR EXISTS (
+      SELECT 1 FROM events v WHERE v.shard = t.shard AND v.execution = t.execution
+        AND v.address = t.address AND v.kind = 'effect_contradicted'
+  ) OR EXISTS (
+      SELECT 1 FROM evidence d WHERE d.shard = t.shard AND d.execution = t.execution
+        AND d.address = t.address AND d.kind = 'effect_contradicted'
+  ))
+ORDER BY e.id DESC, t.scheduled_seq LIMIT :limit;
+
+-- name: task_events
+-- What a log and the evidence behind it say of tasks; what models said is left out.
+SELECT seq, kind, address, digest, data, at_ms FROM events
+WHERE shard = :shard AND execution = :execution AND address <> '' AND kind <> 'step_recorded'
+UNION ALL
+SELECT seq, kind, address, '' AS digest, data, at_ms FROM evidence WHERE shard = :shard AND execution = :execution
+ORDER BY seq;

@@ -1,0 +1,245 @@
+"""What an execution did to the world, read off its log. Pure; the same on a server and over an exported file.
+
+An effect is a step that acts: a task of any delivery but `repeatable`. What may have been done more than once is said
+in words, with the numbers of the events that it follows from; what cannot have been is not mentioned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from perdure.core import states
+from perdure.core.delivery import Delivery
+from perdure.core.events import ANSWERS, ASKED, Event, Kind, reply_in
+from perdure.core.views import EffectView, ModelCallView
+
+TASK_KINDS = frozenset(
+    {
+        Kind.TASK_SCHEDULED,
+        Kind.TASK_BEGUN,
+        Kind.ATTEMPT_FAILED,
+        Kind.ATTEMPT_LOST,
+        Kind.TASK_COMPLETED,
+        Kind.TASK_FAILED,
+        Kind.TASK_UNCERTAIN,
+        Kind.EFFECT_RULED,
+        Kind.EFFECT_CONTRADICTED,
+    }
+)
+"""The kinds that tell of tasks."""
+_ENDS = (Kind.TASK_COMPLETED, Kind.TASK_FAILED, Kind.TASK_UNCERTAIN, Kind.EFFECT_RULED)
+_TRIED = frozenset(
+    {
+        Kind.TASK_BEGUN,
+        Kind.ATTEMPT_FAILED,
+        Kind.ATTEMPT_LOST,
+        Kind.TASK_COMPLETED,
+        Kind.TASK_FAILED,
+        Kind.TASK_UNCERTAIN,
+    }
+)
+WAITING = states.Execution.WAITING.value
+"""Outcome of an effect that cannot have begun."""
+CONTRADICTED = "contradicted"
+"""Outcome of an effect whose holder reported after somebody had ruled."""
+NOT_DONE = "not_done"
+"""Code of a failure by which the author of a tool vouches that nothing happened."""
+EFFECT_STATES = (*states.Task, CONTRADICTED)
+"""What effects are asked for by."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskNow:
+    """What a task's row knows and its log does not: the attempt under way."""
+
+    state: str
+    attempt: int
+    worker: str | None = None
+
+
+@dataclass(slots=True)
+class _Step:
+    """The events at one address."""
+
+    scheduled: Event
+    told: list[Event] = field(default_factory=list[Event])
+
+    def last(self, *kinds: Kind) -> Event | None:
+        return next((event for event in reversed(self.told) if event.kind in kinds), None)
+
+    def all(self, *kinds: Kind) -> list[Event]:
+        return [event for event in self.told if event.kind in kinds]
+
+
+def effects_of(
+    execution: str, agent: str, events: Iterable[Event], now: Mapping[str, TaskNow] | None = None
+) -> list[EffectView]:
+    """Return the effects of one execution in the order they were scheduled.
+
+    `events`: its log and the evidence behind it, or at least those of `TASK_KINDS`. `now`: its task rows by address.
+    """
+    steps: dict[str, _Step] = {}
+    for event in events:
+        if event.kind is Kind.TASK_SCHEDULED:
+            steps[event.address] = _Step(event)
+        elif event.kind in TASK_KINDS and event.address in steps:
+            steps[event.address].told.append(event)
+    return [
+        _effect(execution, agent, step, (now or {}).get(address))
+        for address, step in steps.items()
+        if step.scheduled.data["delivery"] != Delivery.REPEATABLE
+    ]
+
+
+def model_calls_of(events: Iterable[Event]) -> list[ModelCallView]:
+    """Return the recorded model calls of one execution's log, in order, with what may have been paid twice.
+
+    A call was possibly made before, by a holder that is gone, if the execution was taken over between the record that
+    the call follows and its own.
+    """
+    found: list[ModelCallView] = []
+    answered: set[str] = set()
+    takeover = 0
+    for event in events:
+        if event.kind is Kind.TAKEN_OVER:
+            takeover = event.seq
+            continue
+        if event.kind is Kind.STEP_RECORDED and _is_model_call(event):
+            found.append(_model_call(event, takeover))
+        if event.kind in ASKED or (event.kind in ANSWERS and event.address not in answered):
+            takeover = 0  # whatever is asked for next is asked for after this
+        if event.kind in ANSWERS:
+            answered.add(event.address)
+    return found
+
+
+def _is_model_call(event: Event) -> bool:
+    value: Any = event.data.get("value")
+    return isinstance(value, dict) and "outcome" in value and "requests" in value
+
+
+def _model_call(event: Event, takeover: int) -> ModelCallView:
+    reply = reply_in(event) or {}
+    return ModelCallView(
+        address=event.address,
+        seq=event.seq,
+        cost_usd=reply.get("cost_usd"),
+        doubt=f"possibly paid twice: the execution was taken over (event {takeover}) before its reply was recorded "
+        f"(event {event.seq})"
+        if takeover
+        else "",
+    )
+
+
+def _effect(execution: str, agent: str, step: _Step, now: TaskNow | None) -> EffectView:
+    asked = step.scheduled.data
+    claims = step.all(Kind.TASK_BEGUN)
+    ruling = step.last(Kind.EFFECT_RULED)
+    ended = step.last(*_ENDS)
+    contradictions = step.all(Kind.EFFECT_CONTRADICTED)
+    state = now.state if now else _state(step)
+    over = state in states.TASK_ENDED or state == states.Task.UNCERTAIN
+    known = [event.data["value"] for event in step.told if event.data.get("value") is not None]
+    said = [event for event in step.told if event.data.get("worker")]
+    return EffectView(
+        execution=execution,
+        address=step.scheduled.address,
+        agent=agent,
+        tool=asked["tool"],
+        key=asked["key"],
+        args=asked["args"],
+        state=state,
+        claims=len(claims),
+        worker=now.worker if now and now.worker else said[-1].data["worker"] if said else None,
+        claimed_ms=claims[-1].at_ms if claims else 0,
+        value=known[-1] if known else None,
+        ruling=ruling.data["ruling"] if ruling else None,
+        ruled_by=ruling.data["by"] if ruling else None,
+        reason=ruling.data["reason"] if ruling else None,
+        digest=step.scheduled.digest,
+        delivery=asked["delivery"],
+        attempts=len(claims) if asked["delivery"] == Delivery.AT_MOST_ONCE else len(_tries(step, now)),
+        outcome=CONTRADICTED if contradictions else _outcome(state, asked["delivery"]),
+        confirmed=len(step.all(Kind.TASK_COMPLETED)) + sum("error" not in one.data for one in contradictions),
+        why=str(ended.data.get("error") or ended.data.get("why") or "") if ended and over else "",
+        scheduled_ms=step.scheduled.at_ms,
+        ended_ms=ended.at_ms if ended and over else None,
+        doubt=_doubt(step, asked["delivery"], now),
+        seqs=(step.scheduled.seq, *(event.seq for event in step.told)),
+    )
+
+
+def _state(step: _Step) -> str:
+    """Return where the log leaves a task. What it does not say, that somebody has it right now, only its row knows."""
+    last = next((event for event in reversed(step.told) if event.kind is not Kind.EFFECT_CONTRADICTED), None)
+    match last.kind if last else None:
+        case Kind.TASK_COMPLETED:
+            return states.Task.DONE
+        case Kind.TASK_FAILED:
+            return states.Task.DEAD
+        case Kind.TASK_UNCERTAIN:
+            return states.Task.UNCERTAIN
+        case Kind.TASK_BEGUN:
+            return states.Task.BEGUN
+        case Kind.EFFECT_RULED if last:
+            return states.move(states.TASK_TABLE, states.Task.UNCERTAIN, f"rule_{last.data['ruling']}")
+        case _:
+            return states.Task.READY
+
+
+def _outcome(state: str, delivery: str) -> str:
+    if state == states.Task.LEASED:  # a body that needs no claim may be acting already
+        return WAITING if delivery == Delivery.AT_MOST_ONCE else str(states.Task.BEGUN)
+    return WAITING if state == states.Task.READY else state
+
+
+def _tries(step: _Step, now: TaskNow | None) -> set[int]:
+    """Return the numbers of the attempts in which the body may have started. What was handed back keeps its number."""
+    numbers = {
+        event.data["attempt"]
+        for event in step.told
+        if event.kind in _TRIED and event.data.get("attempt") and event.data.get("code") != NOT_DONE
+    }
+    held = now is not None and now.state in states.TASK_HELD
+    return numbers | ({now.attempt} if held and now else set())
+
+
+def _doubt(step: _Step, delivery: str, now: TaskNow | None) -> str:
+    """Say why it may have been done more than once, with the events that say so; empty if it cannot have been."""
+    doubts = list(_doubted_claims(step))
+    tries = _tries(step, now)
+    if delivery == Delivery.AT_LEAST_ONCE and len(tries) > 1:
+        doubts.append(
+            f"tried {len(tries)} times with the same key: done once only if whoever was called honours the key"
+        )
+    doubts += [
+        f"the holder of claim {event.data.get('claim', '?')} reported "
+        f"{'a failure' if 'error' in event.data else 'it done'} after it had been ruled over (event {event.seq})"
+        for event in step.all(Kind.EFFECT_CONTRADICTED)
+    ]
+    return "; ".join(doubts)
+
+
+def _doubted_claims(step: _Step) -> Iterator[str]:
+    """Yield a reason for each claim that began while nobody knew what had become of the one before it."""
+    unknown: Event | None = None
+    by = ""
+    for event in step.told:
+        match event.kind:
+            case Kind.TASK_BEGUN:
+                if unknown is not None:
+                    yield (
+                        f"claim {event.data['claim']} began (event {event.seq}) though nobody had reported on the one "
+                        f"before it (event {unknown.seq}){by}"
+                    )
+                unknown = event
+            case Kind.EFFECT_RULED:
+                by = f", on the word of {event.data['by'] or 'somebody'} (event {event.seq})"
+            case Kind.TASK_COMPLETED:
+                unknown = None
+            case _ if event.data.get("code") == NOT_DONE:
+                unknown = None
+            case _:
+                pass
