@@ -71,6 +71,8 @@ SCRIPTS: dict[str, list[ModelReply]] = {
         call("pay", {"cents": 5, "to": "Ada \x1b[31m& sons"}),
         say("It is paid.", usage=USAGE, cost_usd=0.0021),
     ],
+    "add": [call("add", {"a": 1, "b": 2}), say("3")],
+    "flaky": [call("flaky"), say("now")],
     "lose": [call("lose"), say("I do not know."), say("Ruled.")],
     "gated": [call("gated"), say("done")],
     "odd": [together(call("odd"), call("huge")), say("Both failed.")],

@@ -1,9 +1,14 @@
-"""`perdure effects`: what was done to the outside world under `at_most_once`, and rulings where nobody knows."""
+"""`perdure effects`: what was done to the outside world, whether that record holds, and rulings where nobody knows."""
 
 from __future__ import annotations
 
 import json
+import sys
 import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -12,11 +17,46 @@ from perdure.cli.connect import AsJson, Execution, Server, ask
 from perdure.core import states
 
 if TYPE_CHECKING:
+    from perdure.client.http import HttpApi
+    from perdure.client.ledger import Verified
     from perdure.core.views import EffectView
 
 app = typer.Typer(
-    help="See what was done to the outside world, at most once; rule on what nobody knows.", no_args_is_help=True
+    help="See what was done to the outside world, check that record, rule on what nobody knows.", no_args_is_help=True
 )
+
+
+class State(StrEnum):
+    """What effects are asked for by: their tasks' states, and `contradicted`."""
+
+    READY = states.Task.READY.value
+    LEASED = states.Task.LEASED.value
+    BEGUN = states.Task.BEGUN.value
+    UNCERTAIN = states.Task.UNCERTAIN.value
+    DONE = states.Task.DONE.value
+    DEAD = states.Task.DEAD.value
+    CONTRADICTED = "contradicted"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which effects are meant."""
+
+    execution: str | None
+    state: State | None
+    tool: str | None
+    agent: str | None
+    since_ms: int | None
+
+    async def ask(self, api: HttpApi, execution: str | None = None) -> list[EffectView]:
+        """Return them; with an id, those of that execution."""
+        return await api.effects(
+            execution=execution or self.execution,
+            state=self.state,
+            tool=self.tool,
+            agent=self.agent,
+            since_ms=self.since_ms,
+        )
 
 
 @app.command("list")
@@ -24,21 +64,138 @@ def list_command(
     execution: Annotated[
         str | None, typer.Option(metavar="ID", help="Only those of this execution.", show_default=False)
     ] = None,
-    state: Annotated[
-        states.Task | None,
-        typer.Option(help="Only those in this state.", show_default=False),
+    state: Annotated[State | None, typer.Option(help="Only those in this state.", show_default=False)] = None,
+    tool: Annotated[str | None, typer.Option(metavar="NAME", help="Only this tool's.", show_default=False)] = None,
+    agent: Annotated[str | None, typer.Option(metavar="NAME", help="Only this agent's.", show_default=False)] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="WHEN", help="Only what changed since: 2h, 3d, or 2026-05-01T12:00.", show_default=False),
     ] = None,
+    jsonl: Annotated[
+        bool, typer.Option("--jsonl", help="Write all of them out, with their logs, for `effects verify`.")
+    ] = False,
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
-    """List effects, the latest change first."""
-    found = ask(server, lambda api: api.effects(execution=execution, state=state))
+    """List effects, those of the newest executions first; at most 1,000, except with --jsonl.
+
+    `--jsonl` writes one record a line as it reads: of each execution that has such an effect its whole log as it is
+    stored, the effects, and the log's end. Keep the file where the store's owner cannot write, and `perdure effects
+    verify FILE` will say whether it is still what it was.
+    """
+    wanted = Wanted(execution, state, tool, agent, _since(since))
+    if jsonl:
+        ask(server, lambda api: _export(api, wanted))
+        return
+    found = ask(server, wanted.ask)
     if as_json:
         from perdure.cli.terminal import print_json
 
         print_json({"items": found})
     else:
         _show_list(found)
+
+
+async def _export(api: HttpApi, wanted: Wanted) -> None:
+    from perdure.client.ledger import executions_of, export
+
+    async def chosen() -> AsyncIterator[str]:
+        if wanted.execution is not None:
+            yield wanted.execution
+            return
+        async for one in executions_of(api, agent=wanted.agent):
+            yield one
+
+    async for execution in chosen():
+        effects = await wanted.ask(api, execution)
+        if effects:
+            async for line in export(api, execution, frozenset(one.address for one in effects)):
+                sys.stdout.write(line.decode())
+    sys.stdout.flush()
+
+
+def _since(given: str | None) -> int | None:
+    """Return the time that is meant, in milliseconds. Raises `BadParameter`."""
+    if given is None:
+        return None
+    units = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+    if given[-1:] in units and given[:-1].isdigit():
+        return round((time.time() - int(given[:-1]) * units[given[-1]]) * 1000)
+    try:
+        return round(datetime.fromisoformat(given).astimezone().timestamp() * 1000)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{given!r} is no time: 30s, 10m, 2h, 3d, or a date like 2026-05-01T12:00.", param_hint="--since"
+        ) from None
+
+
+@app.command()
+def verify(
+    which: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="EXECUTION|FILE", help="One execution, or an exported file. All, if left out.", show_default=False
+        ),
+    ] = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> None:
+    """Follow the hashes of logs and name the first event that is not what it was. Exit code 1 if there is one.
+
+    Each event's hash covers the event and all before it. The chain has no key: to be safe from somebody who can rewrite
+    the whole store, compare the last hash, which this prints, with one that you kept elsewhere.
+    """
+    from perdure.cli import failure
+    from perdure.cli.terminal import print_json
+
+    if which is not None and not which.startswith("exe_"):
+        found = _verify_file(which)
+    else:
+        found = ask(server, lambda api: _verify(api, which))
+    broken = [one for one in found if not one.holds]
+    if as_json:
+        print_json({"items": found, "broken": len(broken)})
+    else:
+        _show_verified(found)
+    if broken:
+        failure.stop(failure.FAILED)
+
+
+async def _verify(api: HttpApi, which: str | None) -> list[Verified]:
+    from perdure.client.ledger import executions_of, verify
+
+    if which is not None:
+        return [await verify(api, which)]
+    return [await verify(api, one) async for one in executions_of(api)]
+
+
+def _verify_file(name: str) -> list[Verified]:
+    from perdure.client.ledger import verify_lines
+
+    try:
+        with open(name, "rb") as lines:
+            return list(verify_lines(lines))
+    except OSError as error:
+        raise typer.BadParameter(f"{name!r} cannot be read: {error.strerror}.", param_hint="FILE") from None
+
+
+def _show_verified(found: list[Verified]) -> None:
+    from rich.text import Text
+
+    from perdure.cli.phrases import plain, plural
+    from perdure.cli.terminal import console
+
+    out = console()
+    for one in found:
+        if not one.holds:
+            out.print(Text.assemble(("✗ ", "red"), plain(f"{one.execution}  {one.why}")), soft_wrap=True)
+            continue
+        older = f", the first {one.unhashed} older than the chain and not covered" if one.unhashed else ""
+        line = f"{one.execution}  {plural(one.events, 'event')}{older}, up to {one.head or 'none'}"
+        out.print(Text.assemble(("✓ ", "green"), line), soft_wrap=True)
+    broken = sum(not one.holds for one in found)
+    said = f"{plural(broken, 'log')} of {len(found)} changed." if broken else f"{plural(len(found), 'log')} unchanged."
+    out.print(Text(said, style="bold red" if broken else "bold green"))
 
 
 @app.command()
@@ -99,18 +256,19 @@ def _show_list(found: list[EffectView]) -> None:
 
     out = console()
     if not found:
-        out.print(Text("No effects: no at_most_once tool has begun.", style="dim"))
+        out.print(Text("No effects: no tool that acts was called.", style="dim"))
         return
-    table = grid("STATE", "CALL", "EXECUTION", "ADDRESS", "BEGUN", "RULING")
+    table = grid("OUTCOME", "CALL", "EXECUTION", "ADDRESS", "TRIES", "SCHEDULED", "RULING")
     now_ms = round(time.time() * 1000)
     for one in found:
         ruling = f"{one.ruling} by {phrases.plain(one.ruled_by or 'somebody')}" if one.ruling else ""
         table.add_row(
-            state_text(one.state),
+            state_text(one.outcome),
             Text(phrases.call(one.tool, one.args, 40)),
             one.execution,
             one.address,
-            phrases.ago(one.claimed_ms, now_ms),
+            f"{one.attempts}{'!' if one.doubt else ''}",
+            phrases.ago(one.scheduled_ms, now_ms),
             ruling,
         )
     out.print(table)
