@@ -18,7 +18,9 @@ from crash_case import Case, Nudge, Strike
 from perdure.store.operation import Operation
 
 SOURCE = Path(perdure.__file__).parent
-WORKER_REQUESTS = frozenset({"lease", "begin", "report", "beat", "hand_back", "alive"})
+WORKER_REQUESTS = frozenset(
+    "lease begin report beat hand_back alive claim_executions renew_executions release_executions journal".split()
+)
 MOMENTS = ("before_commit", "after_commit")
 ENDS = ("send", "received")
 PATTERNS = frozenset({"http.{}.send", "http.{}.received", "{}.{}"})
@@ -27,7 +29,7 @@ PATTERNS = frozenset({"http.{}.send", "http.{}.received", "{}.{}"})
 _FUNCTIONS = "durable functions have runs of their own: test_functions.py"
 
 UNREACHED: dict[str, str] = dict.fromkeys(
-    ("claim_lanes", "renew_executions", "release_executions", "shrink_owned"), _FUNCTIONS
+    "claim_lanes shrink_owned claim_executions renew_executions release_executions journal".split(), _FUNCTIONS
 )
 """Operation or request -> why no run commits or sends it by itself."""
 

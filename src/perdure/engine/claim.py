@@ -42,6 +42,8 @@ class Claimed:
     active_ms: int
     events: Sequence[Params | Row]
     """Above `known`, in order, at most `LOG_PAGE`."""
+    build: str = ""
+    """Of the code that a durable function began with."""
 
 
 @operation()
@@ -106,9 +108,15 @@ def own(tx: Tx, found: Row, by: Ownership) -> ExecutionRow | None:
     return row
 
 
-def claimed(tx: Tx, row: ExecutionRow, after: int) -> Claimed:
-    """Return an execution as its new owner needs it, with the first page of its log above `after`."""
-    stored = tx.rows("events_after", shard=row.shard, execution=row.id, after=after, limit=LOG_PAGE)
+def claimed(tx: Tx, row: ExecutionRow, after: int, most: int | None = None) -> Claimed:
+    """Return an execution as its new owner needs it, with the first page of its log above `after`.
+
+    `most` bounds the page in bytes too, all but its first event.
+    """
+    page = {"shard": row.shard, "execution": row.id, "after": after, "limit": LOG_PAGE}
+    stored = tx.rows("events_after", **page) if most is None else tx.rows("events_page", **page, most=most)
+    own = tx.appended(row.id, after)
+    whole = (stored[-1]["seq"] if stored else after) + len(own) == row.next_seq - 1
     return Claimed(
         ref=row.ref,
         company=row.company,
@@ -118,5 +126,6 @@ def claimed(tx: Tx, row: ExecutionRow, after: int) -> Claimed:
         state=row.state,
         last_seq=row.next_seq - 1,
         active_ms=row.active_ms,
-        events=[*stored, *tx.appended(row.id, after)] if len(stored) < LOG_PAGE else stored,
+        events=[*stored, *own] if whole else stored,
+        build=row.build,
     )

@@ -5,10 +5,11 @@ A worker claims in its company's name only what its builds serve. An execution k
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from perdure.core import states
+from perdure.core.codec import Json, encode_json
 from perdure.core.events import READABLE_FORMATS
 from perdure.core.functions import ClaimRequest, HeldExecution
 from perdure.core.ids import shard_of
@@ -16,8 +17,11 @@ from perdure.core.work import Answer, FunctionLane
 from perdure.engine.claim import Claimed, Ownership, claimed, own
 from perdure.engine.sweep import abandon
 from perdure.store.operation import Steps, operation
-from perdure.store.protocol import Ref, Row
+from perdure.store.protocol import Reads, Ref, Row
 from perdure.store.tx import Tx
+
+CLAIM_BYTES = 256 * 1024
+"""About how much of each log comes with a claim; the rest is read page by page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +121,7 @@ def _take(tx: Tx, row: ClaimLanes, found: Row, lane: FunctionLane | None) -> Cla
         if execution is None:
             return None
         execution.build = execution.build or lane.build
-    return claimed(tx, execution, request.known.get(execution.id, 0))
+    return claimed(tx, execution, request.known.get(execution.id, 0), CLAIM_BYTES)
 
 
 @operation()
@@ -169,3 +173,9 @@ def shrink_owned(tx: Tx, rows: Sequence[ShrinkOwned]) -> Steps[int]:
     return [
         tx.run("shrink_owned", company=row.company, holder=row.worker, until_ms=tx.now_ms + row.left_ms) for row in rows
     ]
+
+
+def latest_of(reads: Reads, company: str, wanted: Mapping[str, Json]) -> dict[str, int]:
+    """Return how far the logs of a company's executions go, given as {id: shard}."""
+    rows = reads.rows("latest_of", wanted=encode_json(dict(wanted)), company=company)
+    return {row["id"]: row["next_seq"] - 1 for row in rows}

@@ -24,7 +24,8 @@ from perdure.server.call import CALL, Call
 from perdure.server.guard import ClientGone, Guard, Head
 from perdure.server.options import ServeOptions
 from perdure.server.reply import error_headers, send_error, send_json
-from perdure.server.routes import control, worker
+from perdure.server.routes import control
+from perdure.server.routes.functions import WORKER_OPERATIONS
 from perdure.server.stream import Streams
 from perdure.system import SystemClock
 from perdure.wire import codec, routes, strict
@@ -81,6 +82,7 @@ class App:
             principal=principal,
             api=self._backend.api(principal.company),
             tasks=self._backend.tasks(principal.company),
+            functions=self._backend.functions(principal.company),
             head=head,
             raw=raw,
             body=strict.parse(raw) if raw else None,
@@ -89,7 +91,7 @@ class App:
             receive=receive,
             send=progress,
         )
-        operation = worker.OPERATIONS.get(path)
+        operation = WORKER_OPERATIONS.get(path)
         if operation is None:
             scope[CALL] = call
             await self._control(scope, receive, progress)

@@ -7,7 +7,7 @@ from typing import Protocol
 from perdure.core.views import ServerInfo
 from perdure.engine.keys import Principal
 from perdure.errors import PerdureError
-from perdure.wire.api import Api, TaskSource
+from perdure.wire.api import Api, FunctionSource, TaskSource
 
 
 class Backend(Protocol):
@@ -37,6 +37,10 @@ class Backend(Protocol):
 
     def tasks(self, company: str) -> TaskSource:
         """Return the queues of one company. Called on every request of a worker: a dictionary look-up."""
+        ...
+
+    def functions(self, company: str) -> FunctionSource:
+        """Return the durable functions of one company. Called as `tasks` is."""
         ...
 
     async def authenticate(self, key: str) -> Principal | None:

@@ -12,7 +12,7 @@ from perdure.engine.keys import Principal
 from perdure.server.guard import Head
 from perdure.server.options import Limits
 from perdure.server.stream import Streams
-from perdure.wire.api import Api, TaskSource
+from perdure.wire.api import Api, FunctionSource, TaskSource
 
 CALL = "perdure.call"
 """Where the call stands in the ASGI scope."""
@@ -26,6 +26,7 @@ class Call:
     api: Api
     """The verbs of the caller's company, and of no other."""
     tasks: TaskSource
+    functions: FunctionSource
     head: Head
     raw: bytes
     body: Any

@@ -37,7 +37,7 @@ _JSON = re.compile(rb'application/json\s*(?:;\s*charset="?utf-8"?\s*)?', re.IGNO
 _WILDCARDS = frozenset({"0.0.0.0", "::", ""})
 _NO_BODY = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
 _SMALL_BODY = 64 * 1024
-_LARGE = (routes.EXECUTIONS, routes.REPORT, routes.BEAT, routes.HAND_BACK, routes.LEASE, routes.ALIVE)
+_LARGE = frozenset({routes.EXECUTIONS, *routes.WORKER} - {routes.BEGIN})
 _LARGE_ENDINGS = ("/messages", "/effects/ruling")
 
 

@@ -25,27 +25,29 @@ PAUSE_SECONDS = 1.0
 class DirectJournal:
     """`Journal` under one fence. While the store cannot take anything it waits, and loses nothing of what it holds."""
 
-    def __init__(self, bridge: Bridge, clock: Clock, ref: Ref, fence: int) -> None:
+    def __init__(self, bridge: Bridge, clock: Clock, ref: Ref, fence: int, company: str = "") -> None:
+        """`company`: of the worker whose journal it is; empty for a server."""
         self._bridge = bridge
         self._clock = clock
         self._ref = ref
         self._fence = fence
+        self._company = company
 
     async def record(self, seen: int, items: Sequence[Item]) -> list[Event]:
-        news = await self._write(record, Record(self._ref, self._fence, seen, tuple(items)))
+        news = await self._write(record, Record(self._ref, self._fence, seen, tuple(items), self._company))
         return events_of(news.events)
 
     async def events(self, after: int) -> list[Event]:
         return await read_log(self._bridge, self._ref, after)
 
     async def park(self, seen: int, active_ms: int) -> list[Event]:
-        answer = await self._write(park, Park(self._ref, self._fence, seen, active_ms))
+        answer = await self._write(park, Park(self._ref, self._fence, seen, active_ms, self._company))
         return events_of(answer.events) if isinstance(answer, News) else []
 
     async def finish(
         self, seen: int, active_ms: int, event: Literal["complete", "fail", "end"], data: str
     ) -> list[Event] | Literal["ended", "held"]:
-        row = Finish(self._ref, self._fence, seen, active_ms, event, data)
+        row = Finish(self._ref, self._fence, seen, active_ms, event, data, self._company)
         answer: Released | StillHeld | News = await self._write(finish, row)
         match answer:
             case News():
@@ -56,7 +58,7 @@ class DirectJournal:
                 return "ended"
 
     async def halt(self, event: Literal["pause", "stick"], reason: str, message: str) -> None:
-        await self._write(halt, Halt(self._ref, self._fence, event, reason, message))
+        await self._write(halt, Halt(self._ref, self._fence, event, reason, message, self._company))
 
     async def _write(self, operation: Operation[Any, Any], row: Any) -> Any:
         while True:

@@ -28,6 +28,7 @@ from perdure.models.port import Models
 from perdure.server.bridge import Bridge
 from perdure.server.direct import DirectApi
 from perdure.server.executor import Executor, ExecutorOptions
+from perdure.server.functions import DirectFunctionSource
 from perdure.server.hub import Hub
 from perdure.server.store_time import StoreTime
 from perdure.server.tasks import DirectTaskSource
@@ -95,6 +96,7 @@ class Node:
         self._workers: dict[str, WorkerInfo] = {}
         self._apis: dict[str, DirectApi] = {}
         self._sources: dict[str, DirectTaskSource] = {}
+        self._functions: dict[str, DirectFunctionSource] = {}
         self._executor: Executor | None = None
         self._own_loop: ServiceLoop | None = None
         self._leave: Callable[[], None] | None = None
@@ -159,6 +161,10 @@ class Node:
     def tasks(self, company: str) -> DirectTaskSource:
         """Return the queues of one company."""
         return self._sources.setdefault(company, DirectTaskSource(self, company))
+
+    def functions(self, company: str) -> DirectFunctionSource:
+        """Return the durable functions of one company."""
+        return self._functions.setdefault(company, DirectFunctionSource(self, company))
 
     async def authenticate(self, key: str) -> Principal | None:
         return await self.bridge.read(lambda reads: principal_of(reads, key))

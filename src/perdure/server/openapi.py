@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import TypeAdapter
 
-from perdure.server.routes import worker
+from perdure.server.routes.functions import WORKER_OPERATIONS
 from perdure.wire import routes
 
 _REF = "#/components/schemas/{model}"
@@ -60,14 +60,14 @@ def describe(app: FastAPI, version: str) -> dict[str, Any]:
 
 
 def _worker_paths(schemas: dict[str, Any]) -> dict[str, Any]:
-    kinds = {kind for operation in worker.OPERATIONS.values() for kind in (operation.takes, operation.gives) if kind}
+    kinds = {kind for operation in WORKER_OPERATIONS.values() for kind in (operation.takes, operation.gives) if kind}
     adapters: list[tuple[type, Any, TypeAdapter[Any]]] = [
         (kind, "validation", TypeAdapter(kind)) for kind in sorted(kinds, key=lambda kind: kind.__name__)
     ]
     found, definitions = TypeAdapter.json_schemas(adapters, ref_template=_REF)
     schemas.update(definitions.get("$defs", {}))
     paths: dict[str, Any] = {}
-    for path, operation in worker.OPERATIONS.items():
+    for path, operation in WORKER_OPERATIONS.items():
         done: dict[str, Any] = {"description": "A stream of empty lines", "content": {"text/plain": {}}}
         if operation.gives is not None:
             gives = found[operation.gives, "validation"]

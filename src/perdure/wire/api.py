@@ -12,6 +12,7 @@ from typing import Protocol
 from perdure.core.chain import LogPage
 from perdure.core.codec import Json
 from perdure.core.events import Event
+from perdure.core.functions import ClaimRequest, Claims, Entry, HeldExecution, Reply
 from perdure.core.states import Waitpoint
 from perdure.core.views import (
     ApprovalView,
@@ -152,4 +153,27 @@ class TaskSource(Protocol):
 
         When it closes, the server shrinks this worker's leases to `ORPHAN_LEASE_MS`; the next heartbeat restores them.
         """
+        ...
+
+
+class FunctionSource(Protocol):
+    """Where a worker gets executions of durable functions from, and where their logs are written.
+
+    Resending anything is safe.
+    """
+
+    async def claim(self, request: ClaimRequest, *, wait_seconds: float) -> Claims:
+        """Own executions; wait up to `wait_seconds` for the first one, or for news of a watched one."""
+        ...
+
+    async def renew(self, worker: str, held: Sequence[HeldExecution], lease_ms: int) -> list[Answer]:
+        """Prolong ownerships; `lease_lost` tells the holder to stop."""
+        ...
+
+    async def release(self, worker: str, held: Sequence[HeldExecution]) -> list[Answer]:
+        """Return executions that this worker will not go on with, so that others may at once."""
+        ...
+
+    async def journal(self, worker: str, entries: Sequence[Entry]) -> list[Reply]:
+        """Write in, or read, the logs of executions; one reply each, in order. A refusal touches no other."""
         ...

@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 
 from perdure.core.codec import Json
 from perdure.core.events import Event
+from perdure.core.functions import ClaimRequest, Entry, HeldExecution, Reply
 from perdure.core.views import ApprovalView, Decision, EffectView, Finding, Ruling, TaskView
-from perdure.core.work import Answer, Held, LeasedTask, LeaseRequest, Report, WorkerInfo
+from perdure.core.work import LEASE_MS, Answer, Held, LeasedTask, LeaseRequest, Report, WorkerInfo
 
 _STRICT: dict[str, Any] = {"extra": "forbid"}
 
@@ -140,6 +141,38 @@ class HeldBody:
 
     worker: str
     held: tuple[Held, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimBody:
+    """A worker's wish for executions of durable functions, and how long it will wait for something to happen."""
+
+    request: ClaimRequest
+    wait_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedBody:
+    """Executions that a worker owns: to keep for another `lease_ms` (`renew`) or to return (`release`)."""
+
+    worker: str
+    held: tuple[HeldExecution, ...] = field(default=())
+    lease_ms: int = LEASE_MS
+
+
+@dataclass(frozen=True, slots=True)
+class JournalBody:
+    """What a worker says in, or asks of, the logs of executions it owns."""
+
+    worker: str
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JournalReply:
+    """One reply for each entry, in order."""
+
+    replies: tuple[Reply, ...]
 
 
 @dataclass(frozen=True, slots=True)

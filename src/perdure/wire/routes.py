@@ -37,6 +37,13 @@ REPORT = "/v1/worker/report"
 BEAT = "/v1/worker/beat"
 HAND_BACK = "/v1/worker/hand-back"
 ALIVE = "/v1/worker/alive"
+CLAIM = "/v1/worker/claim"
+RENEW = "/v1/worker/renew"
+RELEASE = "/v1/worker/release"
+JOURNAL = "/v1/worker/journal"
+
+WORKER = frozenset({LEASE, BEGIN, REPORT, BEAT, HAND_BACK, ALIVE, CLAIM, RENEW, RELEASE, JOURNAL})
+"""Those of the worker API."""
 
 OPEN = frozenset({HEALTH, READY})
 """The routes that need no key. There are no others."""

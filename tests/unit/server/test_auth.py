@@ -12,7 +12,7 @@ from perdure.engine.keys import DEFAULT_COMPANY, PREFIX, Principal
 from perdure.errors import PerdureError, Unauthorized
 from perdure.server.auth import REMEMBER_SECONDS, KeyGate, OpenGate, admin_key
 from perdure.system import SystemRandom
-from perdure.wire.api import Api, TaskSource
+from perdure.wire.api import Api, FunctionSource, TaskSource
 from perdure.wire.state_file import ServerState
 
 pytestmark = pytest.mark.anyio
@@ -49,6 +49,9 @@ class Keys:
         raise NotImplementedError
 
     def tasks(self, company: str) -> TaskSource:
+        raise NotImplementedError
+
+    def functions(self, company: str) -> FunctionSource:
         raise NotImplementedError
 
 

@@ -37,10 +37,10 @@ class Operation:
 async def lease(call: Call, body: LeaseBody) -> TasksReply:
     """Wait for tasks while the client is there to take them: who hung up gets none."""
     wish = body.request
-    _check_many("request.lanes", wish.lanes)
-    _check_range("request.slots", wish.slots, 1, MAX_ITEMS)
-    _check_range("request.lease_ms", wish.lease_ms, MIN_LEASE_MS, MAX_LEASE_MS)
-    _check_range("wait_seconds", body.wait_seconds, 0, MAX_WAIT_SECONDS)
+    check_many("request.lanes", wish.lanes)
+    check_range("request.slots", wish.slots, 1, MAX_ITEMS)
+    check_range("request.lease_ms", wish.lease_ms, MIN_LEASE_MS, MAX_LEASE_MS)
+    check_range("wait_seconds", body.wait_seconds, 0, MAX_WAIT_SECONDS)
     with call.streams.place(call.principal.company, "waiting leases", call.limits.polls):
         work = call.tasks.lease(wish, wait_seconds=body.wait_seconds)
         return TasksReply(tuple(await call.streams.run(work, call.receive)))
@@ -71,11 +71,11 @@ async def hand_back(call: Call, body: HeldBody) -> AnswersReply:
 
 
 async def alive(call: Call, body: WorkerInfo) -> None:
-    """Send a line at every sign of life. When the client goes, the source hears of it; when the server goes, the
-    backend has been told before and knows that it was not the worker."""
-    _check_many("lanes", body.lanes)
-    _check_range("slots", body.slots, 0, MAX_ITEMS)
-    _check_range("pid", body.pid, 0, codec.MAX_INT)
+    """Send a line at every sign of life, naming the queues. When the client goes, the source hears of it; when the
+    server goes, the backend has been told before and knows that it was not the worker."""
+    check_many("lanes", body.lanes)
+    check_range("slots", body.slots, 0, MAX_ITEMS)
+    check_range("pid", body.pid, 0, codec.MAX_INT)
     with call.streams.place(call.principal.company, "liveness connections", call.limits.polls):
         line = _Line(call.send)
         try:
@@ -128,23 +128,25 @@ def _answers(answers: Iterable[Answer]) -> AnswersReply:
 
 
 def _check_items(where: str, items: tuple[Begin | Held | Report, ...]) -> None:
-    _check_many(where, items)
+    check_many(where, items)
     for number, item in enumerate(items):
         if not (item.execution.isascii() and 0 <= item.fence <= codec.MAX_INT):
             _refuse_item(f"{where}[{number}]." if where else "", item)
 
 
 def _refuse_item(place: str, item: Begin | Held | Report) -> None:
-    _check_range(f"{place}fence", item.fence, 0, codec.MAX_INT)
+    check_range(f"{place}fence", item.fence, 0, codec.MAX_INT)
     field = f"{place}execution"
     raise InvalidInput(f"{field} is {item.execution[:80]!r}, which is no id of an execution.", fields=[field])
 
 
-def _check_many(field: str, items: tuple[Any, ...]) -> None:
+def check_many(field: str, items: tuple[Any, ...]) -> None:
+    """Raise `InvalidInput` for more items than go into one request."""
     if len(items) > MAX_ITEMS:
         raise InvalidInput(f"{field} holds {len(items):,} items; at most {MAX_ITEMS:,} go into one request.")
 
 
-def _check_range(field: str, value: float, least: float, most: float) -> None:
+def check_range(field: str, value: float, least: float, most: float) -> None:
+    """Raise `InvalidInput` for a number out of bounds."""
     if not least <= value <= most:
         raise InvalidInput(f"{field} is {value}; expected {least:,} to {most:,}.", fields=[field])
