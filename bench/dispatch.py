@@ -75,7 +75,7 @@ def main() -> None:
             waits = sorted(asyncio.run(measure(Path(folder), options.count)))
         finally:
             worker.terminate()
-            worker.wait(timeout=20)
+            worker.wait(timeout=60)
     p99 = waits[int(len(waits) * 0.99)]
     print(f"idle dispatch, schedule to tool start: p50 {median(waits):.1f} ms, p99 {p99:.1f} ms   (bar p50 5)")
 

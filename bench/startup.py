@@ -57,7 +57,7 @@ def server(folder: Path, *more: str) -> Iterator[tuple[subprocess.Popen[str], fl
         yield process, (time.perf_counter() - began) * 1000
     finally:
         process.terminate()
-        process.wait(timeout=20)
+        process.wait(timeout=60)
 
 
 def resident_mb(pid: int) -> float:

@@ -108,14 +108,14 @@ def over_http(folder: Path, concurrency: int, seconds: float) -> float:
     finally:
         for process in reversed(processes):
             process.terminate()
-            process.wait(timeout=20)
+            process.wait(timeout=60)
 
 
 async def _running(state_file: Path) -> ServerState:
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while (state := await running_server(state_file)) is None:
         if time.monotonic() > until:
-            raise SystemExit("the server did not start within 20 s")
+            raise SystemExit("the server did not start within 60 s")
         await asyncio.sleep(0.05)
     return state
 

@@ -28,7 +28,13 @@ for _kind in ("STATE", "CONFIG", "CACHE", "DATA"):
     os.environ[f"XDG_{_kind}_HOME"] = f"{_home}/{_kind.lower()}"
 os.environ["NO_PROXY"] = os.environ["no_proxy"] = "localhost,127.0.0.1,::1"
 
-hypothesis.settings.register_profile("house", deadline=None, derandomize="CI" in os.environ, print_blob=True)
+hypothesis.settings.register_profile(
+    "house",
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],  # what it would measure is the machine
+    derandomize="CI" in os.environ,
+    print_blob=True,
+)
 hypothesis.settings.load_profile("house")
 
 

@@ -19,6 +19,9 @@ from perdure import AgentRuntime
 from perdure.errors import PerdureError, StoreFull
 from perdure.wire import state_file
 
+LEASE_MS, SERVER_LEASE_MS = "3000", "1500"
+"""Short, because they are waited for, and long enough for a loaded machine not to lose one that is kept."""
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Home]:
@@ -35,18 +38,18 @@ def begin(server: Running, text: str) -> str:
 def test_a_watch_survives_the_death_of_worker_and_server(home: Home) -> None:
     gate = home.folder / "gate"
     home.extra["CLI_TEST_GATE"] = str(gate)
-    server = home.serve("--lease-ms", "500")
-    worker = home.work("cli_agents:agent", "--lease-ms", "1000")
+    server = home.serve("--lease-ms", SERVER_LEASE_MS)
+    worker = home.work("cli_agents:agent", "--lease-ms", LEASE_MS)
     execution = begin(server, "gated")
     watch = home.spawn("executions", "watch", execution, "--server", server.url)
     until((home.folder / "started-1").exists, "the first attempt")
 
     worker.end(signal.SIGKILL)
-    home.work("cli_agents:agent", "--lease-ms", "1000")
+    home.work("cli_agents:agent", "--lease-ms", LEASE_MS)
     until((home.folder / "started-2").exists, "the second attempt")
     server.end(signal.SIGKILL)
     assert home.command("executions", "list", "--server", server.url).returncode == 5
-    home.serve("--lease-ms", "500", port=server.port)
+    home.serve("--lease-ms", SERVER_LEASE_MS, port=server.port)
     gate.touch()
 
     told, _ = watch.communicate(timeout=PATIENCE)

@@ -32,12 +32,12 @@ class Aimock:
 
     def journal(self) -> list[dict[str, object]]:
         """Return every request it answered, oldest first."""
-        with urlopen(f"{self.url}/__aimock/journal", timeout=5) as answer:
+        with urlopen(f"{self.url}/__aimock/journal", timeout=60) as answer:
             return json.load(answer)
 
     def forget(self) -> None:
         """Empty the journal."""
-        urlopen(Request(f"{self.url}/__aimock/reset/journal", method="POST"), timeout=5).close()
+        urlopen(Request(f"{self.url}/__aimock/reset/journal", method="POST"), timeout=60).close()
 
 
 def find_node() -> str | None:
