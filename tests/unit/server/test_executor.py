@@ -302,10 +302,10 @@ async def test_a_claim_whose_answer_was_lost_is_given_back(tmp_path: Path) -> No
         forgotten = await house.bench.start()
         claimed = await house.bench.node.bridge.run(claim, Claim(one.holder, 10, 30_000))
         assert [found.ref.execution for found in claimed] in ([forgotten], [])
-        for _ in range(3):
+        for renewals in (1, 2):
             await clock.asleep(1)
             clock.advance(10)
-            await asyncio.sleep(0.01)
+            await house.until(lambda n=renewals: sum(name == "renew" for name, _, _ in house.notes[one].answers) == n)
         await house.until(lambda: any(name == "drop" for name, _, _ in house.notes[one].answers))
         dropped = [row.executions for name, row, _ in house.notes[one].answers if name == "drop"]
         assert dropped == [(forgotten,)]
