@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from perdure.core import codec
 from perdure.core.events import ASKED, Event, Kind
-from perdure.core.items import Item, OpenApproval, ScheduleTask, SetTimer, StepDone
+from perdure.core.items import AwaitSignal, Item, OpenApproval, OpenToken, ScheduleTask, SetTimer, StartChild, StepDone
 from perdure.errors import LeaseLost
 from perdure.flow.driver import Run
 
@@ -179,3 +179,9 @@ def _fact(item: Item) -> tuple[Kind, dict[str, Any]]:
             return Kind.WAIT_OPENED, {"id": item.id, "tool": item.tool, "args": item.args}
         case SetTimer():
             return Kind.TIMER_SET, {"due_ms": item.delay_ms}
+        case OpenToken():
+            return Kind.WAIT_OPENED, {"id": item.id, "kind": "token", "name": item.name, "base": item.base}
+        case AwaitSignal():
+            return Kind.WAIT_OPENED, {"kind": "signal", "name": item.name}
+        case StartChild():
+            return Kind.CHILD_STARTED, {"execution": item.id, "agent": item.agent}

@@ -58,4 +58,62 @@ class SetTimer:
     delay_ms: int
 
 
-Item = StepDone | ScheduleTask | OpenApproval | SetTimer
+@dataclass(frozen=True, slots=True)
+class OpenToken:
+    """A wait that whoever holds its secret may end, from anywhere.
+
+    `WAIT_OPENED` with `id`, `kind` "token", `name`, `base`, `expires_ms`. The secret is in no event and no row: it is
+    `core.tokens.Issuer.secret(id)`, and its address `Issuer.url(id, base)`, both of the *recorded* id and base, so
+    they are the same on every run. The wait ends with `WAIT_RESOLVED`: `decision` "complete" with `value`, "fail" with
+    `error`, or "expire".
+    """
+
+    address: str
+    digest: str
+    """Of name and time-out; not of the id, which is a new one at each try."""
+    id: str
+    """`tok_…`"""
+    name: str
+    hash: str
+    """`core.tokens.hash_of` the secret."""
+    base: str = ""
+    """Where the public reaches the server (`Issuer.base`); empty if nowhere."""
+    timeout_ms: int | None = None
+    """From now, by the store's clock; None waits for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitSignal:
+    """A wait for the oldest signal of a name not yet taken. `WAIT_OPENED` with `kind` "signal" and `name`.
+
+    Which `SIGNAL` event ends it is for the replay to find; in the store it is only the wish.
+    """
+
+    address: str
+    digest: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class StartChild:
+    """An execution of its own, begun together with the event that says so: `CHILD_STARTED`, later `CHILD_ENDED`."""
+
+    address: str
+    digest: str
+    """Of agent, definition and input; not of the id."""
+    id: str
+    """`exe_…`"""
+    spec: dict[str, Any]
+    """The agent compiled to JSON, or `{"kind": "durable", "name": …, "build": …}`."""
+    agent: str
+    """Its name."""
+    definition: str
+    """`agent.spec.spec_digest` of `spec`."""
+    input: str
+    """JSON text."""
+    lane: str = ""
+    """Name of the durable function; empty for an agent."""
+    build: str = ""
+
+
+Item = StepDone | ScheduleTask | OpenApproval | SetTimer | OpenToken | AwaitSignal | StartChild

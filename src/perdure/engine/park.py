@@ -6,17 +6,18 @@ looked at before trying again. So no message, decision or result is ever slept t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from perdure.core import codec, states
 from perdure.core.events import Kind
+from perdure.engine.children import leave_children, parents_of, refs_of, tell_parent
 from perdure.engine.record import News, held_by, lost, news
 from perdure.engine.wake import let_go
 from perdure.errors import LeaseLost
 from perdure.store.operation import Steps, operation
-from perdure.store.protocol import Ref
+from perdure.store.protocol import Ref, Row
 from perdure.store.rows import ExecutionRow
 from perdure.store.tx import Tx
 
@@ -99,8 +100,9 @@ def park(tx: Tx, rows: Sequence[Park]) -> Steps[Released | News | LeaseLost]:
 
 @operation()
 def finish(tx: Tx, rows: Sequence[Finish]) -> Steps[Released | StillHeld | News | LeaseLost]:
-    """End an execution, unless there is news. The last event is final."""
-    yield [row.ref for row in rows]
+    """End an execution, unless there is news. The last event is final; a child's parent is told in the same breath."""
+    parents = parents_of(tx, [row.ref for row in rows])
+    yield [*(row.ref for row in rows), *refs_of(parents)]
     results: list[Released | StillHeld | News | LeaseLost] = []
     for row in rows:
         execution = held_by(tx, row)
@@ -111,11 +113,12 @@ def finish(tx: Tx, rows: Sequence[Finish]) -> Steps[Released | StillHeld | News 
         elif execution.next_seq - 1 != row.seen:
             results.append(news(tx, execution, row.seen))
         else:
-            results.append(_end(tx, execution, row))
+            results.append(_end(tx, execution, row, parents))
+    leave_children(tx, [one for row in rows if (one := tx.execution(row.ref.execution)) is not None and one.ended])
     return results
 
 
-def _end(tx: Tx, execution: ExecutionRow, row: Finish) -> Released | StillHeld:
+def _end(tx: Tx, execution: ExecutionRow, row: Finish, parents: Mapping[str, Row]) -> Released | StillHeld:
     scope = {"shard": execution.shard, "execution": execution.id}
     cancelled = execution.state == states.Execution.CANCELLING
     event = "end" if cancelled else row.event  # however its code ended: the cancel came first
@@ -131,7 +134,9 @@ def _end(tx: Tx, execution: ExecutionRow, row: Finish) -> Released | StillHeld:
     execution.reason = None
     execution.active_ms += row.active_ms
     execution.finished_ms = tx.now_ms
-    tx.append(execution, _TERMINAL_KIND[event], data="{}" if cancelled else row.data)
+    data = "{}" if cancelled else row.data
+    tx.append(execution, _TERMINAL_KIND[event], data=data)
+    tell_parent(tx, execution, parents, data)
     let_go(tx, execution)
     return Released()
 
@@ -142,7 +147,8 @@ def halt(tx: Tx, rows: Sequence[Halt]) -> Steps[Released | LeaseLost]:
 
     One that was to be cancelled is cancelled instead: whatever it could not go on with, it need not.
     """
-    yield [row.ref for row in rows]
+    parents = parents_of(tx, [row.ref for row in rows])
+    yield [*(row.ref for row in rows), *refs_of(parents)]
     results: list[Released | LeaseLost] = []
     for row in rows:
         execution = held_by(tx, row)
@@ -153,7 +159,7 @@ def halt(tx: Tx, rows: Sequence[Halt]) -> Steps[Released | LeaseLost]:
             results.append(Released(again=True))
             continue
         if execution.state == states.Execution.CANCELLING:
-            _cancel(tx, execution)
+            _cancel(tx, execution, parents)
             results.append(Released())
             continue
         if execution.may(row.event):
@@ -167,9 +173,9 @@ def halt(tx: Tx, rows: Sequence[Halt]) -> Steps[Released | LeaseLost]:
     return results
 
 
-def _cancel(tx: Tx, execution: ExecutionRow) -> None:
+def _cancel(tx: Tx, execution: ExecutionRow, parents: Mapping[str, Row]) -> None:
     """End an execution whose code cannot run any more; while workers hold tasks of it, park it: reports wake it."""
-    if isinstance(_end(tx, execution, Finish(execution.ref, execution.fence, 0, 0, "end", "{}")), StillHeld):
+    if isinstance(_end(tx, execution, Finish(execution.ref, execution.fence, 0, 0, "end", "{}"), parents), StillHeld):
         execution.move("park")
         let_go(tx, execution)
 

@@ -10,8 +10,10 @@ from perdure.core import codec, states
 from perdure.core.delivery import Delivery
 from perdure.core.events import ASKED, Kind
 from perdure.core.ids import action_key
-from perdure.core.items import Item, OpenApproval, ScheduleTask, SetTimer, StepDone
+from perdure.core.items import AwaitSignal, Item, OpenApproval, OpenToken, ScheduleTask, SetTimer, StartChild, StepDone
 from perdure.core.rules import rules_to_text
+from perdure.engine.children import start_child
+from perdure.engine.token import open_token
 from perdure.errors import LeaseLost
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Params, Ref, Row
@@ -131,6 +133,12 @@ def _append(tx: Tx, row: ExecutionRow, item: Item, tasks: list[dict[str, Any]], 
             due_ms = tx.now_ms + item.delay_ms
             tx.append(row, Kind.TIMER_SET, item.address, item.digest, {"due_ms": due_ms})
             tx.run("insert_timer", shard=row.shard, execution=row.id, address=item.address, due_ms=due_ms)
+        case OpenToken():
+            open_token(tx, row, item)
+        case AwaitSignal():
+            tx.append(row, Kind.WAIT_OPENED, item.address, item.digest, {"kind": "signal", "name": item.name})
+        case StartChild():
+            start_child(tx, row, item, wanted=wanted)
         case _:
             assert_never(item)
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
-from perdure.core import states
+from perdure.core import codec, states
 from perdure.core.events import Kind
 from perdure.core.ids import shard_of
+from perdure.engine.children import leave_children
 from perdure.engine.wake import put_ready, shut_out, wake
 from perdure.errors import Conflict, NotFound
 from perdure.store.operation import Steps, operation
@@ -23,16 +24,20 @@ class Signal:
 
     company: str
     execution: str
-    verb: Literal["send", "stop", "pause", "resume", "cancel"]
+    verb: Literal["send", "stop", "pause", "resume", "cancel", "signal"]
     by: str = ""
     text: str = ""
     """The message, or the reason."""
     dedupe: str | None = None
     """The same one again changes nothing."""
+    name: str = ""
+    """Of a signal."""
+    value: str = "null"
+    """Of a signal, JSON text."""
 
     @property
     def size(self) -> int:
-        return len(self.text)
+        return len(self.text) + (len(self.value) if self.verb == "signal" else 0)
 
 
 def _keys(row: Signal) -> tuple[str, ...]:
@@ -69,18 +74,49 @@ def _signal(tx: Tx, row: Signal, execution: ExecutionRow | None) -> int | Confli
         case "resume":
             return _resume(tx, row, execution)
         case "cancel":
-            _cancel(tx, row, execution)
+            cancel(tx, execution, by=row.by, reason=row.text)
+        case "signal":
+            return _take_signal(tx, row, execution)
         case _:
             assert_never(row.verb)
     return execution.next_seq - 1
 
 
-def _known(tx: Tx, row: Signal, execution: ExecutionRow) -> int | None:
-    """Return the `seq` of a message that was accepted before, whatever has become of its execution since."""
+def _known(tx: Tx, row: Signal, execution: ExecutionRow) -> int | Conflict | None:
+    """Return the `seq` of what was accepted before under this key, whatever has become of its execution since."""
     if row.dedupe is None:
         return None
     found = tx.row("inbox_key", shard=execution.shard, execution=execution.id, dedupe=row.dedupe)
-    return None if found is None else found["seq"]
+    if found is None:
+        return None
+    return found["seq"] if row.verb != "signal" else _same_signal(tx, row, execution, found["seq"])
+
+
+def _same_signal(tx: Tx, row: Signal, execution: ExecutionRow, seq: int) -> int | Conflict:
+    """A key stands for one signal: another name or value under it would be lost without a word."""
+    page = {"shard": execution.shard, "execution": execution.id, "after": seq - 1, "limit": 1}
+    for event in [*tx.appended(execution.id, seq - 1)[:1], *tx.rows("events_after", **page)]:
+        facts = codec.decode(event["data"])
+        same_name = event["kind"] == Kind.SIGNAL and facts["name"] == row.name
+        if same_name and codec.digest(facts["value"]) == codec.digest(codec.decode(row.value)):
+            return seq
+    return Conflict(
+        f"execution {row.execution} took something else under the key {row.dedupe!r}, as event {seq}. Use a new key "
+        "for a new signal, or send the first one again.",
+        code="dedupe_conflict",
+        seq=seq,
+    )
+
+
+def _take_signal(tx: Tx, row: Signal, execution: ExecutionRow) -> int:
+    """Store it whether or not anybody waits for it; the replay finds who takes it. Cleanup may wait for one, too."""
+    if row.dedupe is not None:
+        key = {"shard": execution.shard, "execution": execution.id, "dedupe": row.dedupe}
+        tx.run("insert_inbox_key", **key, seq=execution.next_seq)
+    head = codec.encode({"name": row.name, "by": row.by, "dedupe": row.dedupe})
+    seq = tx.append(execution, Kind.SIGNAL, data=f'{head[:-1]},"value":{row.value}}}')
+    wake(tx, execution)
+    return seq
 
 
 def _send(tx: Tx, row: Signal, execution: ExecutionRow) -> int | Conflict:
@@ -136,11 +172,16 @@ def _resume(tx: Tx, row: Signal, execution: ExecutionRow) -> int | Conflict:
     return seq
 
 
-def _cancel(tx: Tx, row: Signal, execution: ExecutionRow) -> None:
-    """Tasks not yet given out die at once; their holders learn it from their next heartbeat."""
+def cancel(tx: Tx, execution: ExecutionRow, *, by: str, reason: str) -> None:
+    """Ask a locked execution that has not ended to leave off, and those that it began.
+
+    Tasks not yet given out die at once; holders of others learn it from their next heartbeat.
+    """
     execution.move("cancel")
     execution.reason = None
-    tx.append(execution, Kind.CANCEL_REQUESTED, data={"by": row.by, "reason": row.text})
+    seq = tx.append(execution, Kind.CANCEL_REQUESTED, data={"by": by, "reason": reason})
+    execution.cancel_seq = execution.cancel_seq or seq
     tx.run("kill_ready_tasks", shard=execution.shard, execution=execution.id, now_ms=tx.now_ms)
     tx.run("cancel_waitpoints", shard=execution.shard, execution=execution.id)
+    leave_children(tx, [execution])
     wake(tx, execution)

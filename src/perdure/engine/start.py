@@ -66,7 +66,7 @@ def start(tx: Tx, rows: Sequence[Start]) -> Steps[Started | Conflict]:
             results.append(known)
             continue
         definitions[row.company, row.definition] = row
-        _create(tx, row)
+        create(tx, row)
         results.append(Started(row.id, created=True))
     tx.many(
         "insert_definition",
@@ -107,7 +107,8 @@ def _first_of_keys(tx: Tx, rows: Sequence[Start]) -> dict[str, Started | Conflic
     return taken
 
 
-def _create(tx: Tx, row: Start) -> None:
+def create(tx: Tx, row: Start) -> None:
+    """Add the execution with its first event and put it on the ready list. Its definition is stored by the caller."""
     execution = ExecutionRow(
         shard=shard_of(row.id),
         id=row.id,

@@ -11,6 +11,7 @@ from perdure.core.events import Kind
 from perdure.core.ids import shard_of
 from perdure.core.work import Failure
 from perdure.engine.complete import fail_attempt, set_task, tell, unwanted, whose
+from perdure.engine.due import Pick, Sweep, due, orphaned
 from perdure.engine.wake import let_go, put_ready, shut_out, wake
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Ref, Row
@@ -21,15 +22,12 @@ LOCAL_WORKER = "local/"
 """Prefix of the ids of workers that live inside the store's owner, and die with it."""
 
 
+TIMERS = Pick("timers_due")
+SILENT_WORKERS = Pick("tasks_expired")
+SILENT_HOLDERS = Pick("owned_expired")
+
 _WHENEVER_MS = 2**63 - 1
 """After the end of every lease."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sweep:
-    """One bounded pass."""
-
-    limit: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +85,7 @@ def drop(tx: Tx, rows: Sequence[Drop]) -> Steps[int]:
 @operation()
 def expire_owned(tx: Tx, rows: Sequence[Sweep]) -> Steps[int]:
     """Put executions whose holder fell silent back on the ready list. The fence rises only at the next claim."""
-    found = tx.rows("owned_expired", now_ms=tx.now_ms, limit=sum(row.limit for row in rows))
+    found = due(tx, rows, SILENT_HOLDERS)
     yield [Ref(one["shard"], one["execution"]) for one in found]
     for one in found:
         execution = tx.execution(one["execution"])
@@ -112,7 +110,7 @@ def abandon(tx: Tx, execution: ExecutionRow) -> None:
 @operation()
 def expire_tasks(tx: Tx, rows: Sequence[Sweep]) -> Steps[int]:
     """End attempts whose worker fell silent: those not begun go back, begun ones become uncertain."""
-    found = tx.rows("tasks_expired", now_ms=tx.now_ms, limit=sum(row.limit for row in rows))
+    found = due(tx, rows, SILENT_WORKERS)
     yield [Ref(one["shard"], one["execution"]) for one in found]
     for one in found:
         _expire(tx, one, lost_before_ms=tx.now_ms)
@@ -139,12 +137,14 @@ def _expire(tx: Tx, found: Row, *, lost_before_ms: int) -> None:
 @operation()
 def fire_timers(tx: Tx, rows: Sequence[Sweep]) -> Steps[int]:
     """Fire due timers, once each and never early by the store's clock."""
-    found = tx.rows("timers_due", now_ms=tx.now_ms, limit=sum(row.limit for row in rows))
+    found = due(tx, rows, TIMERS)
     yield [Ref(one["shard"], one["execution"]) for one in found]
     for one in found:
         execution = tx.execution(one["execution"])
+        if execution is None:
+            raise orphaned("timer", one)
         scope = {"shard": one["shard"], "execution": one["execution"], "address": one["address"]}
-        if execution is not None and tx.run("delete_timer", **scope) and not execution.ended:
+        if tx.run("delete_timer", **scope) and not execution.ended:
             tx.append(execution, Kind.TIMER_FIRED, one["address"])
             wake(tx, execution)
     return [len(found)] + [0] * (len(rows) - 1)

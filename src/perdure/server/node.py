@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import anyio
 
 from perdure.core.ports import Clock, Random
 from perdure.core.views import ServerInfo
 from perdure.core.work import WorkerInfo
+from perdure.engine.due import Sweep
 from perdure.engine.keys import AddKey, Principal, add_key, principal_of
-from perdure.engine.sweep import Drop, Sweep, drop, expire_owned, expire_tasks, fire_timers, take_over
+from perdure.engine.sweep import Drop, drop, take_over
 from perdure.errors import InternalError, PerdureError, StoreFailed
 from perdure.log import get_log
 from perdure.mailbox import Mailboxes
@@ -31,30 +32,15 @@ from perdure.server.executor import Executor, ExecutorOptions
 from perdure.server.functions import DirectFunctionSource
 from perdure.server.hub import Hub
 from perdure.server.store_time import StoreTime
+from perdure.server.sweeps import Sweeps
 from perdure.server.tasks import DirectTaskSource
 from perdure.service_loop import ServiceLoop
-from perdure.store.operation import Operation
 from perdure.store.protocol import Store
 from perdure.store.tx import Tx
 from perdure.store.writer import ThreadedWriter
 from perdure.version import VERSION
 
 log = get_log(__name__)
-
-SWEEP_SECONDS = 0.5
-"""How often to see whether a lease ran out or a timer is due: a read, and a write only if so."""
-SWEEP_LIMIT = 500
-"""Rows per pass; a full pass is followed by another at once."""
-
-
-SWEEPS: tuple[tuple[str, Operation[Sweep, int]], ...] = (
-    ("timer_ms", fire_timers),
-    ("task_ms", expire_tasks),
-    ("owned_ms", expire_owned),
-)
-"""Each with the deadline that calls for it."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +188,7 @@ class Node:
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(executor.run)
-                group.start_soon(self._sweep_forever)
+                group.start_soon(Sweeps(self.bridge, self._store_time, parts.clock).run)
                 await leave.wait()
                 group.cancel_scope.cancel()
         except* StoreFailed as errors:
@@ -213,34 +199,6 @@ class Node:
             self.failure = self.failure or InternalError(f"the executor died: {found!r}; see the log and restart")
         if self.failure is None:
             await self.bridge.run(drop, Drop(executor.holder))
-
-    async def _sweep_forever(self) -> None:
-        while True:
-            await self.parts.clock.sleep(SWEEP_SECONDS)
-            for name, operation in await self._trying(self._due) or ():
-                await self._trying(self._sweep, name, operation)
-
-    async def _trying(self, what: Callable[..., Awaitable[T]], *given: Any) -> T | None:
-        """Do a part of a pass. What fails is said and tried again with the next, and keeps no other part from it."""
-        try:
-            return await what(*given)
-        except StoreFailed:
-            raise
-        except PerdureError as error:
-            log.warning("node.sweep_failed", part=given[:1], code=error.code, action="will try again")
-        except Exception:
-            log.exception("node.sweep_failed", part=given[:1], action="will try again")
-        return None
-
-    async def _due(self) -> list[tuple[str, Operation[Sweep, int]]]:
-        """Return the sweeps that have something to do."""
-        due = await self.bridge.read(lambda reads: reads.row("deadlines"))
-        now_ms = await self._store_time.now_ms()
-        return [one for one in SWEEPS if due is not None and due[one[0]] is not None and due[one[0]] <= now_ms]
-
-    async def _sweep(self, _name: str, operation: Operation[Sweep, int]) -> None:
-        while await self.bridge.run(operation, Sweep(SWEEP_LIMIT)) == SWEEP_LIMIT:
-            pass
 
     def _failed(self, error: StoreFailed) -> None:
         self.failure = self.failure or error

@@ -61,7 +61,7 @@ CREATE TABLE deadlines (
     due_ms BIGINT NOT NULL,
     PRIMARY KEY (shard, execution, address, kind)
 ) {narrow};
-CREATE INDEX deadlines_due ON deadlines (due_ms);
+CREATE INDEX deadlines_due ON deadlines (kind, due_ms);
 
 -- token: hash of the opaque right to complete it. rules: quorum, approvers, escalation, as JSON.
 ALTER TABLE waitpoints ADD COLUMN name TEXT NOT NULL DEFAULT '';

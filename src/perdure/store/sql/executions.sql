@@ -107,7 +107,7 @@ INSERT INTO inbox_keys (shard, execution, dedupe, seq) VALUES (:shard, :executio
 SELECT seq FROM inbox_keys WHERE shard = :shard AND execution = :execution AND dedupe = :dedupe;
 
 -- name: deadlines
--- When the next timer, task lease and ownership lease end: whether a sweep has anything to do.
+-- When the next of each kind of thing is due: whether a sweep has anything to do.
 SELECT
     (SELECT MIN(due_ms) FROM timers) AS timer_ms,
     (SELECT MIN(lease_until_ms) FROM tasks WHERE state IN ('leased', 'begun')) AS task_ms,

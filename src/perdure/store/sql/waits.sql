@@ -12,7 +12,7 @@ SELECT * FROM waitpoints WHERE shard = :shard AND execution = :execution AND add
 
 -- name: waitpoint_by_id
 -- One wait of a company by its id.
-SELECT shard, execution, address FROM waitpoints WHERE id = :id AND company = :company;
+SELECT shard, execution, address FROM waitpoints WHERE id = :id AND company = :company AND kind = 'approval';
 
 -- name: resolve_waitpoint
 -- Write the decision down.
@@ -36,7 +36,7 @@ WHERE shard = :shard AND execution = :execution AND state = 'open';
 SELECT w.*, e.agent, v.data FROM waitpoints w
 JOIN executions e ON e.shard = w.shard AND e.id = w.execution
 JOIN events v ON v.shard = w.shard AND v.execution = w.execution AND v.seq = w.opened_seq
-WHERE w.company = :company
+WHERE w.company = :company AND w.kind = 'approval'
   AND (:execution = '' OR w.execution = :execution)
   AND (:state = '' OR w.state = :state)
   AND (:id = '' OR w.id = :id)
