@@ -36,6 +36,7 @@ from perdure.system import SystemClock, SystemRandom
 from perdure.wire.api import Api, TaskSource
 from perdure.worker.loop import Worker, WorkerOptions
 from perdure.worker.main import lanes_of
+from perdure.worker.outbox_file import default_folder
 
 T = TypeVar("T")
 
@@ -262,6 +263,7 @@ class AgentRuntime:
             tool_loop=self._caller_loop,
             dependencies=agent.dependencies,
             id_prefix="" if self._node is None else LOCAL_WORKER,
+            outbox=default_folder() if self._node is None else None,
         )
         worker = Worker(self._source, lanes, options)
         return worker, self._service.submit(worker.run())

@@ -84,6 +84,8 @@ WAYS: dict[str, Way] = {
         nudges=(Nudge("event:timer_set", "skip", after=61),),
         expect={"clock_slack_ms": 65_000},
     ),
+    # A worker that dies when its result is on its disk and not told: the next one tells it.
+    "bequest": Way(strikes=(Strike("outbox.after_sync", "worker", 1, ("worker",)),)),
     "rule": _UNCERTAIN,
     "effects": _UNCERTAIN,
     "signal": Way(errands=("send", "pause", "cancel", "stop")),
@@ -207,4 +209,4 @@ def _calls(path: Path) -> list[ast.Call]:
 
 
 def _holder(name: str) -> str:
-    return "worker" if name.startswith(("tool.", "worker.")) else "server"
+    return "worker" if name.startswith(("tool.", "worker.", "outbox.")) else "server"

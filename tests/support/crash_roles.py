@@ -34,6 +34,7 @@ from perdure.testing import world
 from perdure.testing.world_client import World, WorldRefused
 from perdure.worker.loop import Worker, WorkerOptions
 from perdure.worker.main import lanes_of, run_worker
+from perdure.worker.outbox_file import default_folder
 
 for _later in ("anyio._backends._asyncio", "encodings.idna", "httpcore2", "httpx2", "jsonschema", "uvloop"):
     with suppress(ImportError):  # what is loaded at first use would be loaded anew in each child
@@ -157,7 +158,7 @@ async def _ask_world(setup: Setup, request: ModelRequest) -> ModelReply:
 
 def run_worker_alone(setup: Setup) -> None:
     """Run tools until a signal; say which worker it is."""
-    options = WorkerOptions(lease_ms=setup.lease_ms, drain_seconds=DRAIN_SECONDS)
+    options = WorkerOptions(lease_ms=setup.lease_ms, drain_seconds=DRAIN_SECONDS, outbox=default_folder())
     run(_work(HttpTaskSource(*_server(setup)), setup, options))
 
 

@@ -62,6 +62,7 @@ class MemoryTasks:
         self.careless = False
         """Gives out tasks that were not asked for."""
         self.open = True
+        self.name = "str_1/default"
         self._changed = asyncio.Event()
         self._closed = asyncio.Event()
         self._numbers = itertools.count(1)
@@ -133,13 +134,13 @@ class MemoryTasks:
     async def hand_back(self, worker: str, held: Sequence[Held]) -> list[Answer]:
         return await self._ask("hand_back", list(held), lambda: [self._hand_back(one) for one in held])
 
-    async def alive(self, info: WorkerInfo) -> AsyncIterator[None]:
+    async def alive(self, info: WorkerInfo) -> AsyncIterator[str]:
         self.seen.append(("alive", info))
         self._change()
         if not self.open:
             raise Unreachable("nobody answers")
         self._closed.clear()
-        yield
+        yield self.name
         await self._closed.wait()
 
     async def _ask(self, verb: Verb, what: Any, answer: Callable[[], Any], wait_seconds: float = 0) -> Any:

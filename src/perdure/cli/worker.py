@@ -48,12 +48,13 @@ def worker(
     from perdure.server.serve import run
     from perdure.worker.loop import WorkerOptions
     from perdure.worker.main import lanes_of
+    from perdure.worker.outbox_file import default_folder
     from perdure.worker.target import load_agents
 
     agents = load_agents(targets)
     lanes_of(agents)  # what cannot be served is told before anybody is asked
     log.configure(log_level)
-    options = WorkerOptions(slots=slots, name=name, lease_ms=lease_ms or LEASE_MS)
+    options = WorkerOptions(slots=slots, name=name, lease_ms=lease_ms or LEASE_MS, outbox=default_folder())
     left_running = run(_work(server, agents, options, parent_pid, as_json))
     if left_running:
         # Threads that cannot be stopped would keep the process; their tasks were handed back, or are uncertain.

@@ -61,16 +61,17 @@ class HttpTaskSource:
     async def hand_back(self, worker: str, held: Sequence[Held]) -> list[Answer]:
         return await self._answers("hand_back", routes.HAND_BACK, codec.dump(HeldBody(worker, tuple(held))))
 
-    async def alive(self, info: WorkerInfo) -> AsyncGenerator[None]:
+    async def alive(self, info: WorkerInfo) -> AsyncGenerator[str]:
         """Hold the liveness connection. Ends when it breaks; raises if it could not be opened. Sent once."""
         opened = False
+        lines = _Lines()
         try:
             async with self._channel.stream(
                 _post("alive", routes.ALIVE, codec.dump(info), SILENCE_SECONDS)
             ) as signs_of_life:
-                async for _ in signs_of_life:
+                async for piece in signs_of_life:
                     opened = True
-                    yield
+                    yield lines.last(piece)
         except ReplyLost:
             if not opened:
                 raise
@@ -81,6 +82,20 @@ class HttpTaskSource:
 
     async def _answers(self, name: str, path: str, body: bytes) -> list[Answer]:
         return list(codec.load(AnswersReply, await self._channel.call(_post(name, path, body))).answers)
+
+
+class _Lines:
+    """Text that comes in pieces, read by the line."""
+
+    def __init__(self) -> None:
+        self._last, self._rest = b"", b""
+
+    def last(self, piece: bytes) -> str:
+        """Return the last whole line so far."""
+        whole, newline, self._rest = (self._rest + piece).rpartition(b"\n")
+        if newline:
+            self._last = whole.rpartition(b"\n")[2]
+        return self._last.decode(errors="replace")
 
 
 def _post(name: str, path: str, body: bytes, reply_seconds: float = 30.0) -> Ask:

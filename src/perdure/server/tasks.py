@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import anyio
 
 from perdure.core.work import (
-    ORPHAN_LEASE_MS,
     Answer,
     Begin,
     Held,
@@ -22,9 +21,10 @@ from perdure.core.work import (
 from perdure.engine.begin import Beginning
 from perdure.engine.begin import begin as begin_task
 from perdure.engine.complete import Completion, complete
-from perdure.engine.held import Beats, HandBack, Shrink, beat, hand_back, shrink
+from perdure.engine.held import Beats, HandBack, beat, hand_back
 from perdure.engine.lease import Lease, lease
 from perdure.errors import PerdureError, UserError
+from perdure.server.silence import fell_silent
 
 if TYPE_CHECKING:
     from perdure.server.node import Node
@@ -76,11 +76,12 @@ class DirectTaskSource:
     async def hand_back(self, worker: str, held: Sequence[Held]) -> list[Answer]:
         return await self._bridge.run(hand_back, HandBack(self._company, tuple(held)))
 
-    async def alive(self, info: WorkerInfo) -> AsyncIterator[None]:
+    async def alive(self, info: WorkerInfo) -> AsyncIterator[str]:
+        name = f"{self._node.info().store}/{self._company}"
         try:
             with self._node.connected(self._company, info):
                 while True:
-                    yield
+                    yield name
                     await self._node.parts.clock.sleep(SIGN_SECONDS)
         finally:
             if self._node.accepting:
@@ -88,7 +89,7 @@ class DirectTaskSource:
                     anyio.CancelScope(shield=True),
                     contextlib.suppress(PerdureError),
                 ):  # else its leases run their time
-                    await self._bridge.run(shrink, Shrink(self._company, info.worker, ORPHAN_LEASE_MS))
+                    await fell_silent(self._bridge, self._node.parts.clock, self._company, info)
 
 
 def _answer(result: Answer | BaseException) -> Answer:

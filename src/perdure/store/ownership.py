@@ -3,20 +3,19 @@
 The lock decides; what is written into the lock file only helps a second process to find the owner. Speaks to nobody:
 whoever needs to ask an address brings the function that does.
 
-The lock is `flock`, because POSIX record locks vanish when any descriptor of the file is closed anywhere in the
-process, and reading the hint would do that. An flock is shared with forked children, so these close it at once: a
-child that outlives the owner does not keep the store.
+Reading the hint opens and closes the locked file, which the lock survives (`file_lock`). Forked children close it at
+once: a child that outlives the owner does not keep the store.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from perdure import file_lock
 from perdure.core.ports import Clock, Random
 from perdure.errors import InvalidInput, StoreInUse
 from perdure.store.place import FILE_MODE, prepare
@@ -170,42 +169,13 @@ def read_hint(path: str | os.PathLike[str]) -> Hint | None:
 def _lock(path: Path) -> int | None:
     """Return a descriptor that holds the lock, or None if somebody else's does."""
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        return file_lock.take_at(path, os.O_RDWR | os.O_CREAT, FILE_MODE)
     except OSError as error:
         raise InvalidInput(
             f"store lock {path}: {(error.strerror or str(error)).lower()}. A file that this user may write is expected "
             "beside the store; mend its owner or mode.",
             code="store_unwritable",
         ) from None
-    try:
-        _lock_descriptor(descriptor)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    _FAR_AWAY = 2**30
-    """A byte behind any hint: Windows forbids reading what is locked."""
-
-    def _lock_descriptor(descriptor: int) -> None:
-        os.lseek(descriptor, _FAR_AWAY, os.SEEK_SET)
-        try:
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except PermissionError as error:
-            raise BlockingIOError(*error.args) from None
-
-else:
-    import fcntl
-
-    def _lock_descriptor(descriptor: int) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _in_use(place: Path, hint: Hint | None) -> StoreInUse:

@@ -148,7 +148,7 @@ class TaskSource(Protocol):
         """Return tasks that never began, so that others may take them at once."""
         ...
 
-    def alive(self, info: WorkerInfo) -> AsyncIterator[None]:
+    def alive(self, info: WorkerInfo) -> AsyncIterator[str]:
         """Hold the liveness connection: yields at once when it is open and at every sign of life; ends when it closes.
 
         When it closes, the server shrinks this worker's leases to `ORPHAN_LEASE_MS`; the next heartbeat restores them.
@@ -167,6 +167,7 @@ class FunctionSource(Protocol):
         ...
 
     async def renew(self, worker: str, held: Sequence[HeldExecution], lease_ms: int) -> list[Answer]:
+        What it yields names these queues: the store and the company whose they are. A result belongs to these alone.
         """Prolong ownerships; `lease_lost` tells the holder to stop."""
         ...
 

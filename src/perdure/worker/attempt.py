@@ -125,6 +125,7 @@ class Attempts:
         return grip.begun
 
     async def _ask_to_begin(self, begin: Begin) -> Answer:
+        grip.nonce = begin.nonce
         backoff, trouble = Backoff(self.random), Trouble("begin")
         while True:
             try:

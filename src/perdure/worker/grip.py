@@ -53,6 +53,8 @@ class Grip:
         self.lost = False
         """Somebody else holds it, or it ended."""
         self.unwanted = False
+        self.nonce = ""
+        """Of the `begin` that asked for the claim."""
         """Somebody asked for the execution to be cancelled."""
         self.leaving = False
         """This worker stops and has waited long enough."""

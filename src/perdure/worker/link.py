@@ -22,7 +22,9 @@ class Link:
     """The liveness connection. While it is closed nothing new starts: others may be about to take over."""
 
     def __init__(self, source: TaskSource, info: WorkerInfo, clock: Clock, random: Random) -> None:
-        self._source, self._info, self._clock = source, info, clock
+        self._source, self._clock = source, clock
+        self.info = info
+        """What the worker says of itself."""
         self._backoff = Backoff(random)
         self._silent = False
         self._lost = False
@@ -30,6 +32,8 @@ class Link:
         self._watchers: list[Callable[[], None]] = []
         self.up = asyncio.Event()
         """Set while it is open. Written by `hold` alone."""
+        self.queues = ""
+        """The store and the company at the other end, by their ids. Written by `hold` alone."""
         self._reopened_ms: int | None = None
 
     def watch(self, changed: Callable[[], None]) -> None:
@@ -49,7 +53,8 @@ class Link:
             since_ms = self._clock.monotonic_ms()
             reason = "the server closed it"
             try:
-                async for _ in self._source.alive(self._info):
+                async for sign in self._source.alive(self.info):
+                    self.queues = sign
                     self._opened()
             except Exception as error:  # noqa: BLE001 - whatever broke it, it is to be opened again
                 reason = why(error)
@@ -66,7 +71,7 @@ class Link:
         self.up.set()
         self._changed()
         self._silent = False
-        log.info("worker.connected", worker=self._info.worker, worker_name=self._info.name)
+        log.info("worker.connected", worker=self.info.worker, worker_name=self.info.name)
 
     def _closed(self, reason: str) -> None:
         self._lost = self._lost or self.up.is_set()
@@ -74,7 +79,7 @@ class Link:
         self._changed()
         if not self._silent:
             self._silent = True
-            facts = {"worker": self._info.worker, "reason": reason, "action": "reconnecting until the server answers"}
+            facts = {"worker": self.info.worker, "reason": reason, "action": "reconnecting until the server answers"}
             log.warning("worker.disconnected", **facts)
 
     def _changed(self) -> None:

@@ -10,7 +10,8 @@ import asyncio
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -23,11 +24,14 @@ from perdure.core.work import LEASE_MS, Lane, LeasedTask, LeaseRequest, WorkerIn
 from perdure.errors import InvalidInput
 from perdure.log import get_log
 from perdure.system import SystemClock, SystemRandom
+from perdure.wire import worker_lock
 from perdure.wire.api import TaskSource
 from perdure.worker.attempt import Attempts
 from perdure.worker.grip import Grip
+from perdure.worker.heirs import Heirs
 from perdure.worker.keeper import Keeper
 from perdure.worker.link import Link, Trouble
+from perdure.worker.outbox import Outbox
 from perdure.worker.pace import Backoff, first_of, rest
 from perdure.worker.reports import Reports
 from perdure.worker.runners import Runners
@@ -61,6 +65,9 @@ class WorkerOptions:
     """The same for the tools of one agent, by its name."""
     id_prefix: str = ""
     """Of the worker's id, which is random per boot."""
+    outbox: Path | None = None
+    """The folder that keeps results until they are answered, shared by this user's workers; None keeps none, and its
+    death is only ever suspected. A source in the worker's own process needs none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +119,8 @@ class Worker:
         self._link = Link(self._source, self.info, clock, random)
         self._link.watch(self._slots.changed.set)
         self._keeper = Keeper(self._source, self.id, self._link, clock, random)
-        self._reports = Reports(self._source, self.id, self._link, clock, random)
+        self._outbox = Outbox(options.outbox, self.id, clock) if options.outbox is not None else None
+        self._reports = Reports(self._source, self.id, self._link, clock, random, self._outbox)
         self._reports.when_answered(self._answered)
         self._runners = Runners(options.tool_loop, "perdure worker", clock)
         self._attempts = Attempts(
@@ -147,9 +155,14 @@ class Worker:
         """
         self._loop = asyncio.get_running_loop()
         log.info("worker.started", worker=self.id, worker_name=self.info.name, slots=self.info.slots)
+        parts = [self._link.hold, self._keeper.run, self._reports.run]
+        if self._outbox is not None:
+            self._outbox.open()
+            self.info = self._link.info = _locked(self.info, self._outbox)
+            parts.append(Heirs(self._source, self._link, self._outbox, self._clock).run)
         try:
             async with anyio.create_task_group() as side:
-                for part in (self._link.hold, self._keeper.run, self._reports.run):
+                for part in parts:
                     side.start_soon(part)
                 try:
                     await self._take()
@@ -161,6 +174,8 @@ class Worker:
         finally:
             with anyio.CancelScope(shield=True):
                 await self._runners.close(wait=not self.left_running)
+            if self._outbox is not None:
+                self._outbox.close()
             log.info("worker.stopped", worker=self.id, left_running=self.left_running)
 
     def stop(self, drain_seconds: float | None = None) -> None:
@@ -311,8 +326,9 @@ class Worker:
         if self._reports.pending:
             await rest(self._clock, FLUSH_SECONDS, self._reports.idle)
         if self._reports.pending:
-            facts = {"results": self._reports.pending, "action": "their tasks will be tried again, or ruled on"}
-            log.error("worker.results_undelivered", **facts)
+            kept = self._outbox is not None and self._outbox.lock
+            action = "the next worker of this user delivers them" if kept else "they are tried again, or ruled on"
+            log.error("worker.results_undelivered", results=self._reports.pending, action=action)
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,6 +339,11 @@ class _Poll:
     after_failure: Backoff
     after_nothing: Backoff
     trouble: Trouble
+
+
+def _locked(info: WorkerInfo, outbox: Outbox) -> WorkerInfo:
+    """Add how its death can be proved."""
+    return replace(info, machine=worker_lock.machine(), lock=outbox.lock) if outbox.lock else info
 
 
 def _describe(worker: str, tools: Mapping[Lane, ToolDefinition], options: WorkerOptions) -> WorkerInfo:

@@ -1,6 +1,7 @@
 """Tell the source how attempts ended. One request at a time; what queued meanwhile goes into the next.
 
-A result is said again, for ever, until it is answered. It is never dropped while the process lives.
+A result is said again, for ever, until it is answered. It is never dropped while the process lives, and with an outbox
+not when it dies either.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from perdure import failpoints
+from perdure.core.delivery import Delivery
 from perdure.core.ports import Clock, Random
 from perdure.core.work import Answer, Failure, Report
 from perdure.errors import InternalError, InvalidInput, LimitExceeded
@@ -19,6 +21,8 @@ from perdure.log import get_log
 from perdure.wire.api import TaskSource
 from perdure.worker.grip import Grip
 from perdure.worker.link import Link, Trouble, why
+from perdure.worker.outbox import Outbox
+from perdure.worker.outbox_file import Kept
 from perdure.worker.pace import Backoff, rest
 
 log = get_log(__name__)
@@ -28,11 +32,13 @@ MAX_BYTES = 4 * 1024 * 1024
 """In one request. A single larger value still travels, alone."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Entry:
     grip: Grip
     report: Report
     size: int
+    kept: Kept | None = None
+    """As it was given to the outbox, if it was."""
     substitute: bool = False
     """It stands for a result that the server would not take."""
 
@@ -40,8 +46,12 @@ class _Entry:
 class Reports:
     """The owner of all results that are not answered yet."""
 
-    def __init__(self, source: TaskSource, worker: str, link: Link, clock: Clock, random: Random) -> None:
+    def __init__(
+        self, source: TaskSource, worker: str, link: Link, clock: Clock, random: Random, outbox: Outbox | None = None
+    ) -> None:
+        """`outbox` keeps the results of acting tasks on the disk before they are first told."""
         self._source, self._worker, self._clock = source, worker, clock
+        self._link, self._outbox = link, outbox
         self._queue: deque[_Entry] = deque()
         self._wake = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -93,6 +103,7 @@ class Reports:
 
     async def _deliver(self, batch: list[_Entry]) -> None:
         self._hurry.clear()
+        await self._keep(batch)
         try:
             answers = await self._send([entry.report for entry in batch])
         except (InvalidInput, LimitExceeded) as error:  # the request was understood and refused: not again like this
@@ -105,10 +116,22 @@ class Reports:
         self._trouble.over()
         self._backoff.reset()
         self._alone = max(self._alone - 1, 0)
-        for entry, answer in zip(batch, answers, strict=True):
+        said = list(zip(batch, answers, strict=True))
+        for entry, answer in said:
             self._queue.popleft()
             _note(entry, answer)
             self._answered(entry.grip)
+        if self._outbox is not None:
+            await self._outbox.answered([(one.kept, answer) for one, answer in said if one.kept is not None])
+
+    async def _keep(self, batch: list[_Entry]) -> None:
+        """Put what acted on the disk, once; what may be repeated is not worth a sync."""
+        if self._outbox is None:
+            return
+        fresh = [one for one in batch if one.kept is None and one.grip.task.delivery != Delivery.REPEATABLE]
+        for one in fresh:
+            one.kept = Kept(self._link.queues, self._worker, one.report, one.grip.nonce)
+        await self._outbox.keep([one.kept for one in fresh if one.kept is not None])
 
     async def _send(self, reports: list[Report]) -> list[Answer]:
         failpoints.hit("worker.report.send")
@@ -130,9 +153,13 @@ class Reports:
             self._answered(entry.grip)
             return
         log.warning("worker.result_not_taken", **facts, action="reporting a failure in its place")
-        failure = Failure(code=error.code, message=f"the result could not be stored: {error.message}", permanent=True)
-        report = dataclasses.replace(entry.report, outcome="failed", value=None, failure=failure)
-        self._queue.appendleft(_Entry(entry.grip, report, 0, substitute=True))
+        self._queue.appendleft(_Entry(entry.grip, in_its_place(entry.report, error), 0, substitute=True))
+
+
+def in_its_place(report: Report, error: InvalidInput | LimitExceeded) -> Report:
+    """Return what is said instead of a result that the server does not take."""
+    failure = Failure(code=error.code, message=f"the result could not be stored: {error.message}", permanent=True)
+    return dataclasses.replace(report, outcome="failed", value=None, failure=failure)
 
 
 def _note(entry: _Entry, answer: Answer) -> None:

@@ -105,12 +105,12 @@ class _Line:
         self._send = send
         self.open = False
 
-    async def write(self) -> None:
+    async def write(self, text: str) -> None:
         if not self.open:
             self.open = True
             headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"x-accel-buffering", b"no")]
             await self._send({"type": "http.response.start", "status": 200, "headers": headers})
-        await self._send({"type": "http.response.body", "body": b"\n", "more_body": True})
+        await self._send({"type": "http.response.body", "body": text.encode() + b"\n", "more_body": True})
 
     async def close(self) -> None:
         if self.open:
@@ -119,8 +119,8 @@ class _Line:
 
 async def _signs_of_life(call: Call, info: WorkerInfo, line: _Line) -> None:
     async with aclosing(cast("Any", call.tasks.alive(info))) as signs:
-        async for _ in signs:
-            await line.write()
+        async for sign in signs:
+            await line.write(sign)
 
 
 def _answers(answers: Iterable[Answer]) -> AnswersReply:

@@ -1,0 +1,59 @@
+"""What becomes of a worker's leases when its liveness connection closes. Suspicion costs seconds, proof nothing.
+
+A worker on this machine that is dead gave its lock back to the system: its leases end at once. One that is stopped,
+slow or elsewhere keeps what a silent worker is left, and its next heartbeat restores the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import assert_never
+
+from perdure.core.ports import Clock
+from perdure.core.work import ORPHAN_LEASE_MS, WorkerInfo
+from perdure.engine.held import Shrink, shrink
+from perdure.log import get_log
+from perdure.server.bridge import Bridge
+from perdure.wire.worker_lock import Fate, look
+
+log = get_log(__name__)
+
+BEQUEST_LEASE_MS = 10_000
+"""What is left of a dead worker's leases if its outbox holds results: time for a successor to deliver them."""
+LOOKS_SECONDS = (0.0, 0.05, 0.2, 0.5)
+"""Pauses between looks: the system closes a dead process's files one by one, and its heirs may be reading."""
+_AT_ONCE = -1
+"""Milliseconds. A lease ends when its last millisecond is over."""
+
+
+async def fell_silent(bridge: Bridge, clock: Clock, company: str, info: WorkerInfo) -> None:
+    """Cut the leases of a worker whose connection closed, as far as what is known of it allows."""
+    fate = await _look(info)
+    left_ms = _left_ms(fate)
+    await bridge.run(shrink, Shrink(company, info.worker, left_ms))
+    for pause in LOOKS_SECONDS[1:] if fate is Fate.UNKNOWN and info.lock else ():
+        await clock.sleep(pause)
+        fate = await _look(info)
+        if fate is Fate.DEAD:
+            await bridge.run(shrink, Shrink(company, info.worker, _AT_ONCE))
+        if fate is not Fate.UNKNOWN:
+            break
+    if fate is not Fate.UNKNOWN:
+        log.info("worker.died", worker=info.worker, worker_name=info.name, left_results=fate is Fate.BEQUEATHED)
+
+
+async def _look(info: WorkerInfo) -> Fate:
+    # In a thread: the folder may be on a disk that does not answer.
+    return await asyncio.to_thread(look, info) if info.lock else Fate.UNKNOWN
+
+
+def _left_ms(fate: Fate) -> int:
+    match fate:
+        case Fate.DEAD:
+            return _AT_ONCE
+        case Fate.BEQUEATHED:
+            return BEQUEST_LEASE_MS
+        case Fate.UNKNOWN:
+            return ORPHAN_LEASE_MS
+        case _:
+            assert_never(fate)
