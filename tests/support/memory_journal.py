@@ -42,7 +42,7 @@ class MemoryLog:
         self.on_append: Callable[[], None] = lambda: None
         self.on_ask: Callable[[], None] = lambda: None
 
-    def append(self, kind: Kind, address: str = "", digest: str = "", **data: Any) -> Event:
+    def append(self, kind: Kind, address: str = "", digest: str = "", /, **data: Any) -> Event:
         """Add a fact, and tell the holder's run unless it is deaf."""
         data = codec.decode(codec.encode(data))
         event = Event(len(self.events) + 1, kind, address, digest, data, 0)
@@ -160,7 +160,7 @@ class MemoryJournal:
         if self._fence != self._log.fence or self._log.ended:
             raise LeaseLost("its fence moved on")
 
-    def _append(self, kind: Kind, address: str = "", digest: str = "", **data: Any) -> None:
+    def _append(self, kind: Kind, address: str = "", digest: str = "", /, **data: Any) -> None:
         run, self._log.run = self._log.run, None  # the answer brings one's own along
         self._log.append(kind, address, digest, **data)
         self._log.run = run

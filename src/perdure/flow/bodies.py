@@ -10,8 +10,8 @@ from perdure.core.ids import action_key
 from perdure.core.items import StepDone
 from perdure.core.states import Reason
 from perdure.errors import PerdureError
-from perdure.flow.context import Body, Paused, Try
-from perdure.flow.replay import Ask
+from perdure.flow.asks import Ask
+from perdure.flow.context import Body, Paused, Try, Unsuccessful
 
 
 class Halt(Exception):
@@ -59,9 +59,18 @@ class Bodies:
         """Cancel all of them; return the tasks, to be awaited."""
         left = list(self._running)
         for task in left:
-            self._cancelled.add(task.get_name())
-            task.cancel()
+            self._stop(task)
         return left
+
+    def abandon(self, address: str) -> None:
+        """Cancel the body of a step that nobody waits for any more; what it gives is not recorded."""
+        key = action_key(self._execution, address)
+        for task in [task for task in self._running if task.get_name() == key]:
+            self._stop(task)
+
+    def _stop(self, task: asyncio.Task[None]) -> None:
+        self._cancelled.add(task.get_name())
+        task.cancel()
 
     async def _run(self, ask: Ask, body: Body, attempt: Try) -> None:
         try:
@@ -72,6 +81,8 @@ class Bodies:
             raise
         except Paused as pause:
             self.broke = Halt("pause", pause.reason, pause.message)
+        except Unsuccessful as end:
+            self._done(StepDone(ask.address, ask.digest, end.data))
         except Exception as error:  # noqa: BLE001 - a bug in a body must stop this run only, and be seen
             self.broke = Halt.poison(f"step {ask.address!r} broke", error)
         else:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from perdure.core import codec
 from perdure.core.events import Event, Kind
-from perdure.core.items import Item, OpenApproval, ScheduleTask, SetTimer
+from perdure.core.items import AwaitSignal, Item, OpenApproval, OpenToken, ScheduleTask, SetTimer, StartChild
+from perdure.core.tokens import Issuer
+from perdure.flow.asks import Ask
 from perdure.flow.meter import Meter, Tracked, Wait
-from perdure.flow.replay import Ask
+
+CLOSINGS = 3
+"""How often what a closed run left behind is cancelled: cleanup may start tasks of its own."""
+CLOSING_SECONDS = 2.0
 
 
 class Evicted(BaseException):
@@ -28,6 +34,15 @@ class Failed(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
+
+
+class Unsuccessful(Exception):
+    """Raised by a step's body that ended without a value, for good: its error is recorded in place of one."""
+
+    def __init__(self, data: str) -> None:
+        super().__init__(data)
+        self.data = data
+        """JSON text of the whole record: `{"value": null, "error": …}`."""
 
 
 class Paused(Exception):
@@ -62,6 +77,21 @@ class Pending:
     item: Item | None
     """What to append to start it; None for a step whose body runs here."""
     body: Body | None
+    opened: Wait | None = None
+    """Ended by the asking itself, once it is in the log."""
+    then: Callable[[Event], None] | None = None
+    """Called with the answer, in its turn."""
+
+    def open(self, event: Event) -> None:
+        """Show that the asking is in the log."""
+        if self.opened is not None:
+            self.opened.give(event)
+
+    def answer(self, event: Event) -> None:
+        """Hand the answer over."""
+        self.wait.give(event)
+        if self.then is not None:
+            self.then(event)
 
 
 class Asker(Protocol):
@@ -71,6 +101,18 @@ class Asker(Protocol):
         self, kind: Kind, address: str, digest: str, *, item: Item | None = None, body: Body | None = None
     ) -> Pending:
         """Note that the code waits at `address`, from now on."""
+        ...
+
+    def ask_whether(self, address: str, digest: str, scope: str, body: Body) -> Pending:
+        """Like `ask`, for a step that an earlier life of the code in this scope may not have known."""
+        ...
+
+    def abandon(self, pending: Pending) -> None:
+        """Note that the code does not wait for it any more."""
+        ...
+
+    def ring(self) -> None:
+        """Look again at what there is to do."""
         ...
 
     def finish(self, output: str) -> Wait:
@@ -86,16 +128,55 @@ class Context:
         self.told: list[Event] = []
         """Messages and rulings not yet taken, in `seq` order."""
         self.stop_requested = False
+        self.cancel_requested = False
+        self.meter = meter
+        self.branches: set[asyncio.Task[Any]] = set()
+        """Live tasks beside the main one. Owner: the scopes of a user's function."""
+        self.cleanup_ms: int | None = None
+        """How long the code may go on after a cancel. None: as long as it likes."""
+        self.issuer: Issuer | None = None
+        """Makes the secrets of tokens, where the holder has the right to."""
         self._asker: Asker | None = asker
         """None once closed: held for longer, the two would keep each other, and all of an ended run with them."""
-        self._meter = meter
         self._new_id = new_id
         self._news: Wait | None = None
 
     async def step(self, address: str, digest: str, body: Body) -> Any:
         """Run `body` here and record what it returns; return what decoding the record gives. `repeatable`."""
-        event = await self._wait(Kind.STEP_RECORDED, address, digest, body=body)
-        return event.data["value"]
+        return (await self.record(address, digest, body)).data["value"]
+
+    async def record(self, address: str, digest: str, body: Body) -> Event:
+        """Like `step`; return the record itself."""
+        return await self._wait(Kind.STEP_RECORDED, address, digest, body=body)
+
+    async def known(self, address: str, digest: str, scope: str, body: Body) -> bool:
+        """Record a step that the code in `scope` may not have had when it was run before. False: it had not."""
+        return await self._await(self._driver().ask_whether(address, digest, scope, body)) is not None
+
+    async def signal(self, address: str, name: str) -> Event:
+        """Wait for the oldest signal of a name that nobody took, and take it."""
+        digest = codec.digest(name)
+        pending = self._driver().ask(Kind.WAIT_OPENED, address, digest, item=AwaitSignal(address, digest, name))
+        pending.ask.signal = name
+        return await self._await(pending)
+
+    async def child(self, item: StartChild) -> Event:
+        """Begin an execution of its own; return the event that says how it ended."""
+        return await self._wait(Kind.CHILD_STARTED, item.address, item.digest, item=item)
+
+    async def open(self, item: OpenToken) -> tuple[Event, Pending]:
+        """Open a wait; return the event that says so, and the answer to come."""
+        pending = self._driver().ask(Kind.WAIT_OPENED, item.address, item.digest, item=item)
+        pending.ask.opening, pending.opened = True, Wait()
+        try:
+            return await pending.opened, pending
+        except asyncio.CancelledError:
+            self._give_up(pending)
+            raise
+
+    def new_id(self, prefix: str) -> str:
+        """Return an id for something to be begun. Another one at each run, so it is in no digest."""
+        return self._new_id(prefix)
 
     async def task(self, item: ScheduleTask) -> Event:
         """Have a worker do it; return the event that says how it ended: completed, failed or uncertain."""
@@ -125,7 +206,7 @@ class Context:
             if left == 0:
                 join.give(None)
 
-        children = [Tracked(branch, self._meter, ended) for branch in branches]
+        children = [Tracked(branch, self.meter, ended) for branch in branches]
         tasks = [asyncio.create_task(child) for child in children]
         try:
             if children:
@@ -169,21 +250,84 @@ class Context:
             self._news.give(None)
             self._news = None
 
+    @property
+    def closed(self) -> bool:
+        """Whether this run writes nothing any more."""
+        return self._asker is None
+
+    def check_open(self) -> None:
+        """Raise `Evicted` if this run writes nothing any more."""
+        self._driver()
+
+    def ring(self) -> None:
+        """Have the driver look: a branch ended."""
+        if self._asker is not None:
+            self._asker.ring()
+
+    def in_io(self, main: Tracked) -> list[str]:
+        """Return where the code waits for something that no event will bring, as file and line."""
+        coroutines = [main, *(task.get_coro() for task in self.branches)]
+        return [where(one.inner) for one in coroutines if isinstance(one, Tracked) and one.in_io]
+
     def close(self) -> None:
         """Make every later durable call raise `Evicted`."""
         self._asker = None
 
+    async def end_tasks(self, tasks: list[asyncio.Task[Any]]) -> None:
+        """Wait for tasks that were cancelled, and cancel those beside them. Not for ever: users' code may hold on."""
+        for _ in range(CLOSINGS):
+            for task in tasks:
+                task.add_done_callback(_heard_out)
+            await asyncio.wait(tasks, timeout=CLOSING_SECONDS)
+            tasks = [task for task in self.branches if not task.done()]
+            if not tasks:
+                return
+            for task in tasks:
+                task.cancel()
+
     async def _wait(
         self, kind: Kind, address: str, digest: str, *, item: Item | None = None, body: Body | None = None
     ) -> Event:
-        pending = self._driver().ask(kind, address, digest, item=item, body=body)
+        return await self._await(self._driver().ask(kind, address, digest, item=item, body=body))
+
+    async def _await(self, pending: Pending) -> Any:
         try:
             return await pending.wait
         except asyncio.CancelledError:
-            pending.ask.abandoned = True
+            self._give_up(pending)
             raise
+
+    def _give_up(self, pending: Pending) -> None:
+        pending.ask.abandoned = True
+        if self._asker is not None:
+            self._asker.abandon(pending)
 
     def _driver(self) -> Asker:
         if self._asker is None:
             raise Evicted
         return self._asker
+
+
+def _heard_out(task: asyncio.Task[Any]) -> None:
+    """Take the error of a task that nobody waits for, so that asyncio does not report it as lost."""
+    if not task.cancelled():
+        task.exception()
+
+
+def where(coroutine: Any) -> str:
+    """Return the place in the user's code where a coroutine stands: `file:line in function`."""
+    found = "?"
+    while (frame := getattr(coroutine, "cr_frame", None)) is not None:
+        if not is_library(frame.f_code.co_filename):
+            found = f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
+        coroutine = coroutine.cr_await
+    return found
+
+
+def is_library(filename: str) -> bool:
+    """Say whether a file is no code of the user's own: an installed package, the standard library, or ours."""
+    return "site-packages" in filename or filename.startswith((_STANDARD, _OURS))
+
+
+_STANDARD = os.path.dirname(asyncio.__file__).removesuffix("asyncio")
+_OURS = os.path.dirname(os.path.dirname(__file__))

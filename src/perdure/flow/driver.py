@@ -7,27 +7,29 @@ parks, and thrown away when somebody else may have moved the execution on.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Literal
 
 from perdure.core import codec
 from perdure.core.events import Event, Kind
-from perdure.core.items import Item
 from perdure.core.ports import Clock
 from perdure.core.states import Reason
 from perdure.errors import LeaseLost, UserError
-from perdure.flow.bodies import Bodies, Halt
-from perdure.flow.context import Body, Context, Failed, Pending
+from perdure.flow.bodies import Halt
+from perdure.flow.context import Context, Failed
+from perdure.flow.desk import CleanupOver, Desk
 from perdure.flow.journal import Journal
 from perdure.flow.meter import Bell, Meter, Tracked, Wait
-from perdure.flow.replay import Ask, Begin, Deliver, Idle, Mismatch, Replay, Tell
+from perdure.flow.replay import Begin, Deliver, Idle, Mismatch, Opened, Replay, Skip, Tell
 
 Outcome = Literal["parked", "ended", "halted", "lost"]
 Function = Callable[[Context], Coroutine[Any, Any, Any]]
 
 _PAUSING = frozenset({Kind.PAUSED, Kind.RESUMED, Kind.CANCEL_REQUESTED})
 """The latest of these says whether new steps may start."""
+
+REAL_IO_SECONDS = 5.0
+"""How long code may wait for the world outside a step before somebody is told."""
 
 LINGER_SECONDS = 0.05
 """How long an execution stays owned with nothing to do: a tool that answers at once costs no park and no claim."""
@@ -40,18 +42,15 @@ class Run:
         self.execution = execution
         self.replay = Replay(execution)
         self._clock = clock
-        self._meter = Meter()
-        self._context = Context(execution, self, self._meter, new_id)
         self._stir = Bell()
         """Rung by whatever may give `drive` something to do while it waits."""
+        self._meter = Meter(self._stir.ring)
+        self._desk = Desk(execution, self.replay, self._stir.ring)
+        self._bodies = self._desk.bodies
+        self._context = Context(execution, self._desk, self._meter, new_id)
         self._main = Tracked(function(self._context), self._meter, self._stir.ring)
         self._task: asyncio.Task[Any] | None = None
-        self._pending: dict[str, Pending] = {}
-        self._outbox: deque[Item] = deque()
-        """Asked for or done, and not yet in the log."""
-        self._bodies = Bodies(execution, self._outbox.append, self._stir.ring)
         self._failure: BaseException | None = None
-        self._finishing: tuple[str, Wait] | None = None
         self._ended = False
         self.writing = False
         """Whether an append is under way: its answer will bring all news along, so hints need not."""
@@ -59,6 +58,10 @@ class Run:
         """The newest `seq` known to exist. Above `replay.last_seq`, there is something to be read."""
         self._pausing = False
         self._since_ms = 0
+        self._bounded = False
+        """Whether the cleanup after a cancel has a deadline."""
+        self.on_real_io: Callable[[list[str]], None] | None = None
+        """Told, every few seconds, where the code waits for the world outside a step."""
 
     # -- what the executor calls
 
@@ -82,7 +85,10 @@ class Run:
         except Halt as halt:
             return await self._halt(journal, halt)
         except Failed as failed:
-            return await self._fail(journal, failed)
+            data = codec.encode({"error": failed.message, "code": failed.code})
+            return await self._end_anyway(journal, "fail", data)
+        except CleanupOver:
+            return await self._end_anyway(journal, "end", "{}")
         except UserError as error:  # the log refused what was to be written, and would again
             return await self._halt(journal, Halt.poison("what it recorded was refused", error))
 
@@ -101,25 +107,14 @@ class Run:
     async def close(self) -> None:
         """Throw the coroutine away; it writes nothing any more."""
         self._context.close()
-        tasks = [*self._cancel(), *([self._task] if self._task else [])]
-        await asyncio.gather(*tasks, return_exceptions=True)
+        self._cancel()
+        tasks = [*self._bodies.cancel(), *([self._task] if self._task else [])]
         if self._task is None:
             self._main.close()
-
-    # -- what the context calls
-
-    def ask(
-        self, kind: Kind, address: str, digest: str, *, item: Item | None = None, body: Body | None = None
-    ) -> Pending:
-        pending = Pending(self.replay.ask(kind, address, digest), Wait(), item, body)
-        self._pending[address] = pending
-        self._stir.ring()
-        return pending
-
-    def finish(self, output: str) -> Wait:
-        self._finishing = (output, Wait())
-        self._stir.ring()
-        return self._finishing[1]
+        elif self._meter.judge is None:
+            await asyncio.gather(*tasks, return_exceptions=True)
+        else:  # a user's function, which may hold on
+            await self._context.end_tasks(tasks)
 
     # -- one move
 
@@ -129,18 +124,22 @@ class Run:
             await self._meter.dry()
         if (failure := self._failure or self._bodies.broke) is not None:
             raise failure
+        if self._context.cancel_requested and not self._bounded:
+            self._bounded = True
+            if self._context.cleanup_ms is not None and self._task is not None and not self._task.done():
+                self._desk.set_deadline(self._context.cleanup_ms)
         if self._heard > self.replay.last_seq:
             self._take(await journal.events(self.replay.last_seq))
 
     def _move(self) -> bool:
         """Hand over one event, or start what the code asked for. False if there is neither."""
         match self.replay.advance(in_io=self._meter.in_io > 0, paused=self._pausing):
-            case Deliver(ask, event):
-                self._pending.pop(ask.address).wait.give(event)
+            case Deliver() | Opened() | Skip() as move:
+                self._desk.hand_over(move)
             case Tell(event):
                 self._tell(event)
             case Begin(asks):
-                self._begin(asks)
+                self._desk.begin(asks)
             case Idle():
                 return False
         return True
@@ -153,7 +152,7 @@ class Run:
     async def _settle_down(self, journal: Journal) -> Outcome | None:
         """Paused: start nothing more, record what was in flight, then let go."""
         self._stir.hush()
-        if self._outbox:
+        if self._desk.outbox:
             await self._flush(journal)
         elif self._bodies:
             await self._stir.heard()
@@ -163,45 +162,42 @@ class Run:
 
     def _tell(self, event: Event) -> None:
         if event.kind is Kind.CANCEL_REQUESTED:
+            if self._context.cancel_requested:
+                raise CleanupOver
+            self._context.cancel_requested = True
             self._cancel()
             return
         self._context.tell(event)
-        if self._finishing is not None and self._context.told:
-            self._finishing[1].give(False)
-            self._finishing = None
+        if self._desk.finishing is not None and self._context.told:
+            self._desk.finishing[1].give(False)
+            self._desk.finishing = None
 
-    def _cancel(self) -> list[asyncio.Task[None]]:
+    def _cancel(self) -> None:
+        """Cancel the code; it gives up its steps itself, and their bodies with them."""
         if self._task is not None and not self._task.done():
-            self._main.wake()
             self._task.cancel()
-        return self._bodies.cancel()
-
-    def _begin(self, asks: tuple[Ask, ...]) -> None:
-        for ask in asks:
-            pending = self._pending[ask.address]
-            if pending.item is not None:
-                self._outbox.append(pending.item)
-            elif pending.body is not None:
-                self._bodies.start(ask, pending.body, self.replay.takeovers)
 
     async def _idle(self, journal: Journal) -> Outcome | None:
         """Nothing to hand over: write what is to be written, wait for what runs here, or let go."""
         self._stir.hush()
-        if self._outbox:
+        if self._desk.outbox:
             await self._flush(journal)
         elif self._task is not None and self._task.done():
             return await self._ended_by_itself(journal, self._task)
-        elif self._finishing is not None:
-            return await self._try_finish(journal, self._finishing)
-        elif self._bodies or self._meter.in_io:
+        elif self._desk.finishing is not None:
+            return await self._try_finish(journal, self._desk.finishing)
+        elif self._meter.in_io:
+            if not await _stirred(self._stir, REAL_IO_SECONDS) and self.on_real_io is not None:
+                self.on_real_io(self._context.in_io(self._main))
+        elif self._bodies:
             await self._stir.heard()
         elif not await _stirred(self._stir, LINGER_SECONDS):
             return await self._park(journal)
         return None
 
     async def _flush(self, journal: Journal) -> None:
-        items = tuple(self._outbox)
-        self._outbox.clear()
+        items = tuple(self._desk.outbox)
+        self._desk.outbox.clear()
         self.writing = True
         try:
             self._take(await journal.record(self.replay.last_seq, items))
@@ -219,7 +215,7 @@ class Run:
     async def _try_finish(self, journal: Journal, finishing: tuple[str, Wait]) -> Outcome | None:
         answer = await journal.finish(self.replay.last_seq, self._active_ms(), "complete", finishing[0])
         if answer == "ended":
-            self._finishing = None
+            self._desk.finishing = None
             self._ended = True
             finishing[1].give(True)
         elif isinstance(answer, list):
@@ -236,15 +232,14 @@ class Run:
             return None
         return await self._park(journal) if answer == "held" else "ended"
 
-    async def _fail(self, journal: Journal, failed: Failed) -> Outcome:
-        """End it as failed whatever its code is doing."""
+    async def _end_anyway(self, journal: Journal, event: Literal["fail", "end"], data: str) -> Outcome:
+        """End it whatever its code is doing."""
         await self.close()
-        data = codec.encode({"error": failed.message, "code": failed.code})
         news: list[Event] = []
         try:
             while True:
                 self._take(news)
-                answer = await journal.finish(self.replay.last_seq, self._active_ms(), "fail", data)
+                answer = await journal.finish(self.replay.last_seq, self._active_ms(), event, data)
                 if answer == "ended":
                     return "ended"
                 # Held: paused, or cancelled under its workers. Whoever goes on with it ends it.

@@ -5,6 +5,7 @@ Nothing global is touched: a worker runs the durable functions that it is given,
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import inspect
 import textwrap
@@ -14,8 +15,10 @@ from datetime import timedelta
 from typing import Any, TypeVar, overload
 
 from perdure.core.codec import Json
-from perdure.errors import InvalidInput
-from perdure.flow.context import Context
+from perdure.errors import InvalidInput, PerdureError
+from perdure.flow.context import Context, Failed
+from perdure.flow.replay import Mismatch
+from perdure.flow.scope import HERE, Root, Scope
 
 F = TypeVar("F", bound=Callable[..., Coroutine[Any, Any, Any]])
 
@@ -103,9 +106,35 @@ def durable(
 
 
 async def run_durable(ctx: Context, definition: DurableDefinition, input: Json) -> Any:
-    """Run a durable function under a context: what a `Run` of it is given as its function."""
-    args, options = definition.arguments(input)
-    return await definition.function(*args, **options)
+    """Run a durable function under a context: what a `Run` of it is given as its function.
+
+    On a loop that `flow.scope.scoped_tasks` was called for. Whatever the function raises ends the execution as failed;
+    `Failed` with a code of its own.
+    """
+    root = Root(ctx, ctx.ring)
+    ctx.meter.judge = root.judge
+    ctx.cleanup_ms = definition.options.cleanup_ms
+    HERE.set(Scope(root))
+    try:
+        args, options = definition.arguments(input)
+        output = await definition.function(*args, **options)
+    except (Failed, Mismatch):
+        raise
+    except asyncio.CancelledError:
+        if ctx.cancel_requested or ctx.closed:
+            raise
+        raise Failed("cancelled_itself", f"durable function {definition.name} cancelled its own task.") from None
+    except PerdureError as error:
+        raise Failed(error.code, error.message) from error
+    except Exception as error:
+        raise Failed("raised", f"{type(error).__name__}: {error}") from error
+    if left := sorted(task.get_name() for task in ctx.branches if not task.done()):
+        raise Failed(
+            "live_tasks",
+            f"durable function {definition.name} returned while {len(left)} of its tasks were still running: "
+            f"{', '.join(left[:5])}. Await them, or cancel them and await that.",
+        )
+    return output
 
 
 def durable_definition(declared: DurableDefinition | Callable[..., Any]) -> DurableDefinition:

@@ -1,8 +1,9 @@
 """Know when code has run dry: every task of an execution waits for something that only its driver can bring.
 
 Each coroutine of an execution runs inside `Tracked`, which sees what it yields to the event loop. A wait of ours is a
-`Wait`; anything else is real IO outside a step. A task counts as awake from the moment that a wait of its is resolved,
-not from when the loop gets round to it, so "dry" is exact and needs no guessing with the loop's clock.
+`Wait`; anything else is real IO outside a step, unless the meter's `judge` knows better: branches of a user's function
+wait for each other too. A task counts as awake from the moment that a wait of its is resolved, not from when the loop
+gets round to it, so "dry" is exact and needs no guessing with the loop's clock.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
+
+from perdure.errors import UserError
 
 
 class Wait(asyncio.Future[Any]):
@@ -30,6 +33,12 @@ class Wait(asyncio.Future[Any]):
         if not self.done():
             self._wake()
             self.set_exception(error)
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        """End the wait because whoever waits is cancelled, by us or by a branch beside it."""
+        if not self.done():
+            self._wake()
+        return super().cancel(msg)
 
     def _wake(self) -> None:
         if self.tracked is not None:
@@ -63,12 +72,26 @@ class Bell:
                 self._waiter = None
 
 
+Nature = Literal["io", "join", "yield"]
+"""What a task waits for that is no `Wait`: the world, branches of the same execution, or only its next turn."""
+
+Judge = Callable[["Tracked", object], Nature]
+"""Given what a task yielded to the loop. What it raises is thrown into the task instead."""
+
+YIELDS = 100
+"""Bare turns in a row after which a task counts as in IO: it polls, and what it polls for may need the driver."""
+
+
 class Meter:
     """Counts the awake tasks of one execution, and those in real IO. Lives on the executor's loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, io_over: Callable[[], None] | None = None) -> None:
+        """`io_over` is called when the last task in real IO has left it."""
         self.awake = 0
         self.in_io = 0
+        self.judge: Judge | None = None
+        """Says what a foreign wait is. None: real IO."""
+        self.io_over = io_over
         self._dry = Bell()
 
     def add(self, change: int) -> None:
@@ -93,8 +116,11 @@ class Tracked(Coroutine[Any, Any, Any]):
         self.value: Any = None
         self.error: BaseException | None = None
         """How it ended, readable before the task that runs it knows."""
+        self.instead: UserError | None = None
+        """Thrown in place of the next cancel, which came from a construct that the log knows nothing of."""
         self._awake = False
         self._io = False
+        self._yields = 0
         self.wake()
 
     def wake(self) -> None:
@@ -118,6 +144,8 @@ class Tracked(Coroutine[Any, Any, Any]):
         self, typ: Any, val: BaseException | object = None, tb: TracebackType | None = None
     ) -> Any:  # signature of collections.abc.Coroutine
         error = typ if isinstance(typ, BaseException) else (val if isinstance(val, BaseException) else typ())
+        if self.instead is not None and isinstance(error, asyncio.CancelledError):
+            error, self.instead = self.instead, None
         self.wake()
         try:
             waits_for = self._inner.throw(error)
@@ -130,6 +158,22 @@ class Tracked(Coroutine[Any, Any, Any]):
         self._inner.close()
         self._sleep(io=False)
 
+    @property
+    def inner(self) -> Coroutine[Any, Any, Any]:
+        """The coroutine itself."""
+        return self._inner
+
+    @property
+    def in_io(self) -> bool:
+        """Whether it waits for something that neither its driver nor a branch beside it will bring."""
+        return self._io
+
+    def __getattr__(self, name: str) -> Any:
+        """Show what debuggers and libraries look for: `cr_frame` and its like are the inner coroutine's."""
+        if name.startswith("cr_") or name in {"__name__", "__qualname__"}:
+            return getattr(self._inner, name)
+        raise AttributeError(name)
+
     def __await__(self) -> Any:  # pragma: no cover - tasks drive it through send
         return self._inner.__await__()
 
@@ -137,8 +181,17 @@ class Tracked(Coroutine[Any, Any, Any]):
         if isinstance(waits_for, Wait):
             waits_for.tracked = self
             self._sleep(io=False)
-        else:
-            self._sleep(io=True)
+            return waits_for
+        return self._waits_elsewhere(waits_for)
+
+    def _waits_elsewhere(self, waits_for: Any) -> Any:
+        try:
+            nature = self._meter.judge(self, waits_for) if self._meter.judge is not None else "io"
+        except UserError as error:
+            return self.throw(error)
+        self._yields = self._yields + 1 if nature == "yield" else 0
+        if nature != "yield" or self._yields > YIELDS:
+            self._sleep(io=nature != "join")
         return waits_for
 
     def _ended(self, end: BaseException) -> None:
@@ -160,3 +213,5 @@ class Tracked(Coroutine[Any, Any, Any]):
         if io != self._io:
             self._io = io
             self._meter.in_io += 1 if io else -1
+            if not io and not self._meter.in_io and self._meter.io_over is not None:
+                self._meter.io_over()

@@ -13,21 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from perdure.core.events import ANSWERS, ASKED, Event, Kind
-
-
-@dataclass(slots=True)
-class Ask:
-    """Something that the code waits for. Owner: the `Replay` that gave it out."""
-
-    kind: Kind
-    """The event that will record the asking."""
-    address: str
-    digest: str
-    recorded: bool = False
-    """The asking is in the log."""
-    answered: bool = False
-    abandoned: bool = False
-    """The code stopped waiting; whatever answers it later is passed over."""
+from perdure.flow.asks import Ahead, Ask, Maps, Signals
 
 
 class Deliver(NamedTuple):
@@ -35,6 +21,19 @@ class Deliver(NamedTuple):
 
     ask: Ask
     event: Event
+
+
+class Opened(NamedTuple):
+    """Show the code that what it asked for is in the log; the answer is another event."""
+
+    ask: Ask
+    event: Event
+
+
+class Skip(NamedTuple):
+    """Tell the code that an earlier life of it went past this ask without it."""
+
+    ask: Ask
 
 
 class Tell(NamedTuple):
@@ -56,7 +55,7 @@ class Idle:
 
 _IDLE = Idle()
 
-Move = Deliver | Tell | Begin | Idle
+Move = Deliver | Opened | Skip | Tell | Begin | Idle
 
 
 class Mismatch(Exception):
@@ -78,6 +77,9 @@ class Replay:
         """The newest event fed."""
         self.takeovers = 0
         """Changes of holder since the last recorded asking: an unrecorded step may have been tried that often."""
+        self._signals = Signals()
+        self._maps = Maps()
+        self._ahead = Ahead(self._queue)
 
     def feed(self, events: Iterable[Event]) -> None:
         """Add events to the end of the log. Known ones are skipped, and what stands behind a gap is left out."""
@@ -85,6 +87,10 @@ class Replay:
             if event.seq == self.last_seq + 1:
                 self._queue.append(event)
                 self.last_seq = event.seq
+                if event.kind is Kind.STEP_MAPPED:
+                    self._maps.add(event)
+                elif self._ahead.wanted:
+                    self._ahead.fed(event)
 
     @property
     def used_up(self) -> bool:
@@ -93,11 +99,18 @@ class Replay:
 
     def ask(self, kind: Kind, address: str, digest: str) -> Ask:
         """Note that the code wants the step at `address`. Raises `Mismatch` if it asked for that address before."""
+        address, mapped = self._maps.of(address)
         if address in self._asks:
             raise Mismatch(self._say(f"the code asks for step {address!r} a second time", "each address occurs once"))
-        ask = Ask(kind, address, digest)
+        ask = Ask(kind, address, digest, mapped=mapped)
         self._asks[address] = ask
         self._new.append(ask)
+        return ask
+
+    def ask_whether(self, address: str, digest: str, scope: str) -> Ask:
+        """Like `ask`, for a step that an earlier life of the code in this scope may not have known."""
+        ask = self.ask(Kind.STEP_RECORDED, address, digest)
+        self._ahead.want(ask, scope)
         return ask
 
     def advance(self, *, in_io: bool = False, paused: bool = False) -> Move:
@@ -107,18 +120,25 @@ class Replay:
         `paused`: nothing begins; what was asked for begins when it is over.
         """
         while self._queue:
+            if self._ahead.wanted and (passed := self._ahead.passed()) is not None:
+                return Skip(passed)
             move = self._look(self._queue[0], in_io=in_io)
             if isinstance(move, Idle):
                 return move
-            self._queue.popleft()
+            event = self._queue.popleft()
+            if self._ahead.wanted:
+                self._ahead.taken(event)
             if move is not None:
                 return move
         if paused:
             return _IDLE
-        begin, self._new = tuple(ask for ask in self._new if not ask.recorded and not ask.abandoned), []
+        if self._ahead.wanted:
+            self._ahead.begun()
+        new, self._new = self._new, []
+        begin = tuple(ask for ask in new if not (ask.recorded or ask.abandoned or ask.answered))
         return Begin(begin) if begin else _IDLE
 
-    def _look(self, event: Event, *, in_io: bool) -> Deliver | Tell | Idle | None:
+    def _look(self, event: Event, *, in_io: bool) -> Deliver | Opened | Tell | Idle | None:
         """Return where an event goes; None if nowhere; `Idle` if the code may still come to ask for it."""
         if event.kind in ASKED:
             return self._asked(event, in_io=in_io)
@@ -126,25 +146,30 @@ class Replay:
             return self._answer(event)
         if event.kind is Kind.TAKEN_OVER:
             self.takeovers += 1
+        elif event.kind is Kind.SIGNAL:
+            return _deliver(self._signals.came(event), event)
         return Tell(event) if event.kind in _TOLD else None
 
-    def _asked(self, event: Event, *, in_io: bool) -> Deliver | Idle | None:
+    def _asked(self, event: Event, *, in_io: bool) -> Deliver | Opened | Idle | None:
         ask = self._asks.get(event.address)
         if ask is None:
             if in_io:
                 return _IDLE
-            raise Mismatch(self._say("the code does not ask for it", _shown(event)))
-        if ask.kind is not event.kind or ask.digest != event.digest:
+            raise Mismatch(self._say("the code does not ask for it" + self._instead(), _shown(event)))
+        if ask.kind is not event.kind or (ask.digest != event.digest and not ask.mapped):
             found = f"{ask.kind} with arguments {ask.digest or 'none'}"
             raise Mismatch(self._say(f"the code asks there for {found}", _shown(event)))
         if ask.recorded:
             raise Mismatch(self._say("that step is recorded a second time", _shown(event)))
         ask.recorded = True
         self.takeovers = 0
-        if event.kind is not Kind.STEP_RECORDED or ask.abandoned:
+        if ask.abandoned:
             return None
-        ask.answered = True
-        return Deliver(ask, event)
+        if ask.signal is not None and (signal := self._signals.wait(ask, ask.signal)) is not None:
+            return _deliver(ask, signal)
+        if event.kind is Kind.STEP_RECORDED:
+            return _deliver(ask, event)
+        return Opened(ask, event) if ask.opening else None
 
     def _answer(self, event: Event) -> Deliver | Tell | None:
         ask = self._asks.get(event.address)
@@ -152,16 +177,34 @@ class Replay:
             raise Mismatch(self._say("the code never asked for that step", _shown(event)))
         if ask.answered:  # what became of an uncertain effect
             return Tell(event)
-        if ask.abandoned:
+        if ask.abandoned or (ask.patient and _leaves_open(event)):
             return None
-        ask.answered = True
-        return Deliver(ask, event)
+        return _deliver(ask, event)
+
+    def _instead(self) -> str:
+        """Say what the code asks for that the log has nothing of."""
+        asked = [f"{ask.address!r} ({ask.kind})" for ask in self._asks.values() if not (ask.recorded or ask.abandoned)]
+        return f", but for {', '.join(asked[:3])}{' …' if len(asked) > 3 else ''}" if asked else ""
 
     def _say(self, found: str, logged: str) -> str:
         return (
             f"execution {self._execution}: the log says {logged}; {found}. The code of its agent, or of Perdure, "
-            "changed under it. Go on with the version it began with, or cancel it and start anew."
+            "changed under it. Go on with the version it began with, or cancel it and start anew. If the step only has "
+            "another name now, say so: `perdure executions map EXECUTION OLD NEW`."
         )
+
+
+def _deliver(ask: Ask | None, event: Event) -> Deliver | None:
+    if ask is None:
+        return None
+    ask.answered = True
+    return Deliver(ask, event)
+
+
+def _leaves_open(event: Event) -> bool:
+    """Say whether, after this, somebody else will still say what became of an effect."""
+    ruled_run = event.kind is Kind.EFFECT_RULED and event.data.get("ruling") == "run"
+    return event.kind is Kind.TASK_UNCERTAIN or ruled_run
 
 
 def _shown(event: Event) -> str:

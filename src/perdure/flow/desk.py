@@ -1,0 +1,93 @@
+"""What the code of one run asked for, until it is started, recorded and answered: between its context and driver."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from typing import assert_never
+
+from perdure.core import codec
+from perdure.core.events import Event, Kind
+from perdure.core.items import Item, SetTimer
+from perdure.flow.asks import Ask
+from perdure.flow.bodies import Bodies
+from perdure.flow.context import Body, Pending
+from perdure.flow.meter import Wait
+from perdure.flow.replay import Deliver, Opened, Replay, Skip
+
+CLEANUP = ":cleanup"
+"""Address of the timer that ends what the code does after a cancel."""
+
+
+class CleanupOver(Exception):
+    """What the code still does after a cancel is skipped: its time is over, or somebody cancelled again."""
+
+
+class Desk:
+    """Owner: the driver, on its loop."""
+
+    def __init__(self, execution: str, replay: Replay, ring: Callable[[], None]) -> None:
+        """`ring` is called whenever there may be something to do."""
+        self.ring = ring
+        self.outbox: deque[Item] = deque()
+        """Asked for or done, and not yet in the log."""
+        self.bodies = Bodies(execution, self.outbox.append, ring)
+        self.finishing: tuple[str, Wait] | None = None
+        self._replay = replay
+        self._pending: dict[str, Pending] = {}
+
+    # -- what the context calls
+
+    def ask(
+        self, kind: Kind, address: str, digest: str, *, item: Item | None = None, body: Body | None = None
+    ) -> Pending:
+        return self._pend(self._replay.ask(kind, address, digest), item, body)
+
+    def ask_whether(self, address: str, digest: str, scope: str, body: Body) -> Pending:
+        return self._pend(self._replay.ask_whether(address, digest, scope), None, body)
+
+    def abandon(self, pending: Pending) -> None:
+        self.bodies.abandon(pending.ask.address)
+
+    def finish(self, output: str) -> Wait:
+        self.finishing = (output, Wait())
+        self.ring()
+        return self.finishing[1]
+
+    def _pend(self, ask: Ask, item: Item | None, body: Body | None) -> Pending:
+        pending = self._pending[ask.address] = Pending(ask, Wait(), item, body)
+        self.ring()
+        return pending
+
+    # -- what the driver calls
+
+    def hand_over(self, move: Deliver | Opened | Skip) -> None:
+        """Give the code what the replay says is next."""
+        match move:
+            case Deliver(ask, event):
+                self._pending.pop(ask.address).answer(event)
+            case Opened(ask, event):
+                self._pending[ask.address].open(event)
+            case Skip(ask):
+                self._pending.pop(ask.address).wait.give(None)
+            case _:
+                assert_never(move)
+
+    def begin(self, asks: tuple[Ask, ...]) -> None:
+        """Start these: bodies run, and everything else is to be written."""
+        for ask in asks:
+            pending = self._pending[ask.address]
+            if (item := pending.item) is not None:
+                self.outbox.append(item if item.address == ask.address else replace(item, address=ask.address))
+            elif pending.body is not None:
+                self.bodies.start(ask, pending.body, self._replay.takeovers)
+
+    def set_deadline(self, delay_ms: int) -> None:
+        """Have what the code does from now on end after a time, by the store's clock, with `CleanupOver`."""
+        digest = codec.digest(delay_ms)
+        self.ask(Kind.TIMER_SET, CLEANUP, digest, item=SetTimer(CLEANUP, digest, delay_ms)).then = _over
+
+
+def _over(_event: Event) -> None:
+    raise CleanupOver
