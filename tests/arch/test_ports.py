@@ -51,6 +51,11 @@ EDGES: dict[str, tuple[str, str]] = {
     "models/catalog.py": ("threads", "importing a provider's package takes a second, which a loop must not wait for"),
     "toolbox/skills_process.py": ("processes sockets", "a skill is a process whose pipes it watches"),
     "server/": ("threads sockets", "the edge: the executor's loop thread, the listening socket"),
+    "worker/isolated.py": ("processes", "an isolated tool is a process"),
+    "worker/child.py": (
+        "processes",
+        "the process of an isolated tool finds its main program as the standard library's do",
+    ),
     "worker/": ("threads", "the edge: slots are threads, and async tools may have a loop of their own"),
     "mailbox.py": ("threads", "calls come from any thread"),
     "service_loop.py": ("threads", "the loop that serves Perdure alone has a thread of its own"),

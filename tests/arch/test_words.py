@@ -33,6 +33,8 @@ INSTEAD: dict[str, str] = {
 }
 ELSEWHERE: dict[str, str] = {
     "store/ checkpoint": "SQLite's own word for moving its log into the file",
+    "agent/context.py checkpoint": "what a tool's author saves for the next try: the word that they know",
+    "worker/ checkpoint": "the same, given to the tool",
 }
 """`file word`, or `folder/ word`: where a word means something else, and what."""
 

@@ -6,7 +6,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from perdure.errors import UserError
+from perdure.core import codec
+from perdure.core.work import MAX_PROGRESS, MAX_SAVED_BYTES
+from perdure.errors import InvalidInput, UserError
 
 
 class Cancelled(BaseException):
@@ -28,6 +30,14 @@ class Pulse(Protocol):
         """Have the lease prolonged if that is due. Raises `LeaseLost` or `Cancelled`."""
         ...
 
+    def note(self, progress: str) -> None:
+        """Have the newest progress shown, as JSON text."""
+        ...
+
+    def save(self, data: str) -> None:
+        """Have the newest data, as JSON text, kept for the next attempt."""
+        ...
+
 
 class _Unattended:
     """Stands in for the worker where there is none: in a unit test of a tool."""
@@ -35,6 +45,12 @@ class _Unattended:
     cancelled = False
 
     def beat(self) -> None:
+        return None
+
+    def note(self, progress: str) -> None:
+        return None
+
+    def save(self, data: str) -> None:
         return None
 
 
@@ -58,7 +74,9 @@ class ToolContext:
     agent_name: str = ""
     tool_name: str = ""
     dependencies: Any = None
-    """What the runtime or worker was given as `dependencies`: pools, clients, settings."""
+    """What the runtime or worker was given as `dependencies`: pools, clients, settings. None in an isolated tool."""
+    last_checkpoint: Any = None
+    """What an earlier attempt of this call gave `checkpoint` last; None if none did."""
     pulse: Pulse = field(default=_UNATTENDED, repr=False, compare=False)
     """How the worker is reached; for `heartbeat` and `cancelled`."""
 
@@ -75,6 +93,29 @@ class ToolContext:
         is not wanted any more; both are known within a third of a lease.
         """
         self.pulse.beat()
+
+    def progress(self, what: str | float) -> None:
+        """Show people how far this call is: a fraction from 0 to 1, or a few words (the first 200 characters count).
+
+        Never blocks. Only the newest is kept, and it is sent about once a second, so call it as often as you like.
+        Raises `InvalidInput` for a fraction that is none.
+        """
+        if isinstance(what, str):
+            self.pulse.note(codec.encode(what[:MAX_PROGRESS]))
+        elif 0 <= what <= 1:
+            self.pulse.note(codec.encode(round(float(what), 4)))
+        else:
+            raise InvalidInput(f"progress({what!r}): expected a fraction from 0 to 1, or a few words.")
+
+    def checkpoint(self, data: Any) -> None:
+        """Have `data` kept, so that a next attempt of this call finds it as `last_checkpoint` and goes on from there.
+
+        JSON types, dataclasses and pydantic models, at most 256 KB; only the newest is kept. Never blocks: it is stored
+        within about a quarter of a second while the server can be reached, and with the report of a failed attempt, so
+        a worker that is killed may lose the very last. What holds no lease any more stores nothing.
+        Raises `InvalidInput` (`unserialisable`) and `LimitExceeded` (`too_large`).
+        """
+        self.pulse.save(codec.encode(data, "checkpoint", MAX_SAVED_BYTES))
 
 
 _current: ContextVar[ToolContext] = ContextVar("perdure_tool")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
 from perdure.agent.schema import InvalidArguments, Signature, read_signature
-from perdure.agent.tool_rules import bad_tool, milliseconds, read_no_retry, read_rules
+from perdure.agent.tool_rules import bad_tool, check_importable, milliseconds, read_memory, read_no_retry, read_rules
 from perdure.core.codec import Json
 from perdure.core.delivery import Delivery
 from perdure.core.rules import DEFAULT_RULES, TaskRules, rules_to_json
@@ -65,6 +65,12 @@ class Options(TypedDict, total=False):
     good."""
     deadline_seconds: float | None
     """For all tries and the pauses between them, from the start of the first; no try begins after it. Default: none."""
+    isolated: bool
+    """Whether the body runs in a process of its own, which is killed when time is up, the call is cancelled or its
+    lease is lost: the only way to stop a body that hangs, or to outlive one that crashes. Costs a fresh interpreter
+    for each call; the function must be one that a fresh interpreter can import, and `dependencies` are not there."""
+    memory_mb: float | None
+    """How much memory an isolated body may ask for, in megabytes of address space. Default: no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +86,9 @@ class ToolOptions:
     queue: str = DEFAULT_QUEUE
     delivery: Delivery = Delivery.AT_LEAST_ONCE
     no_retry: tuple[type[Exception], ...] = ()
+    isolated: bool = False
+    memory_bytes: int = 0
+    """Of an isolated body's process; 0 is no limit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -187,6 +196,8 @@ def _define(function: Callable[..., Any], options: Options, names: Mapping[str, 
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise bad_tool(name, "is a generator; a tool returns one value, so collect the items into a list")
     checked = check_options(name, options)
+    if checked.isolated:
+        check_importable(name, function)
     signature = read_signature(function, names)
     return ToolDefinition(name, options.get("description", signature.description), checked, function, signature)
 
@@ -219,6 +230,8 @@ def check_options(name: str, options: Options) -> ToolOptions:
         queue=queue,
         delivery=delivery,
         no_retry=read_no_retry(name, options.get("no_retry", ())),
+        isolated=bool(options.get("isolated", False)),
+        memory_bytes=read_memory(name, options.get("memory_mb"), isolated=bool(options.get("isolated", False))),
     )
 
 

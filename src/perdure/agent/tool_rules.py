@@ -41,6 +41,26 @@ def read_no_retry(name: str, given: object) -> tuple[type[Exception], ...]:
     return found
 
 
+def read_memory(name: str, given: object, *, isolated: bool) -> int:
+    """Return the memory of an isolated body's process in bytes; 0 is no limit. Raises `InvalidInput` (`bad_tool`)."""
+    if given is None:
+        return 0
+    if not isolated:
+        raise bad_tool(name, "has memory_mb without isolated=True: only a process of its own can be bounded")
+    return round(_number(name, "memory_mb", given, 64, 2**30) * 2**20)
+
+
+def check_importable(name: str, function: object) -> None:
+    """See that a fresh interpreter can find an isolated tool's function. Raises `InvalidInput` (`bad_tool`)."""
+    place = getattr(function, "__qualname__", None)
+    if place is None or "<" in place:
+        raise bad_tool(
+            name,
+            "is isolated, and its process could not find it: declare it at the top level of a module, by `def`, not "
+            "inside a function",
+        )
+
+
 def milliseconds(name: str, option: str, value: object, *, least: float = 0.0) -> int:
     """Return seconds, or a `timedelta`, as whole milliseconds, rounded up. Raises `InvalidInput` (`bad_tool`)."""
     if isinstance(value, timedelta):

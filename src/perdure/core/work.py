@@ -13,6 +13,10 @@ LEASE_MS = 30_000
 """How long a leased task stays reserved without a heartbeat."""
 ORPHAN_LEASE_MS = 3_000
 """What is left of a worker's leases once its liveness connection closed."""
+MAX_PROGRESS = 200
+"""Characters of what a body says of how far it is."""
+MAX_SAVED_BYTES = 256 * 1024
+"""Of what a body saves for its next attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,8 @@ class LeasedTask:
     lease_ms: int
     timeout_ms: int
     """For one attempt; 0 is none."""
+    saved: str | None = None
+    """What an earlier attempt saved last, as JSON text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +79,8 @@ class Held:
     execution: str
     address: str
     fence: int
+    progress: str | None = None
+    saved: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +114,8 @@ class Report:
     outcome: Literal["completed", "failed", "cancelled"]
     value: Json = None
     failure: Failure | None = None
+    saved: str | None = None
+    """What the body saved and no heartbeat has told yet, as JSON text."""
 
 
 class Answer(StrEnum):

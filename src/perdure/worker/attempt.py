@@ -15,6 +15,7 @@ import anyio
 from perdure import failpoints
 from perdure.agent.context import ToolContext
 from perdure.agent.tool import ToolDefinition
+from perdure.core import codec
 from perdure.core.ports import Clock, Random
 from perdure.core.work import Answer, Begin, Failure, Lane, Report
 from perdure.log import get_log
@@ -60,6 +61,8 @@ class Attempts:
         at_once = not grip.at_most_once and self._reached(grip)
         ready = call if at_once else await self._wait_until_ready(grip, call)
         if ready is None or grip.stopping:  # asked for itself: a cancelled scope is noticed only where something waits
+            if isinstance(ready, Call):
+                ready.drop()
             await self._let_go(grip)
         elif isinstance(ready, Raised):
             self._report(grip, ready)
@@ -80,6 +83,7 @@ class Attempts:
             agent_name=task.agent,
             tool_name=task.tool,
             dependencies=self.dependencies(task.agent),
+            last_checkpoint=None if task.saved is None else codec.decode(task.saved),
             pulse=grip,
         )
 
@@ -98,11 +102,16 @@ class Attempts:
         checked = await self.runners.check(call)  # nothing that can be wrong is found out after `begin`
         if isinstance(checked, Raised):
             return checked
-        await self._reach(grip)
-        if not await self._begin(grip):
-            return None
-        await self._reach(grip)  # the answer may have taken longer than the lease
-        return checked
+        ready = None
+        try:
+            await self._reach(grip)
+            if await self._begin(grip):
+                await self._reach(grip)  # the answer may have taken longer than the lease
+                ready = checked
+        finally:
+            if ready is None:
+                checked.drop()
+        return ready
 
     async def _reach(self, grip: Grip) -> None:
         """Wait until the connection is open and enough of the lease is left."""
@@ -116,6 +125,7 @@ class Attempts:
     async def _begin(self, grip: Grip) -> bool:
         """Have the claim committed; say whether it was. A lost answer is asked for again with the same nonce."""
         begin = Begin(grip.task.execution, grip.task.address, grip.task.fence, self.random.token(16).hex())
+        grip.nonce = begin.nonce
         grip.phase = Phase.BEGINNING
         answer = await self._ask_to_begin(begin)
         log.debug("task.begin_answered", task=begin.address, answer=str(answer))
@@ -125,7 +135,6 @@ class Attempts:
         return grip.begun
 
     async def _ask_to_begin(self, begin: Begin) -> Answer:
-        grip.nonce = begin.nonce
         backoff, trouble = Backoff(self.random), Trouble("begin")
         while True:
             try:
@@ -229,7 +238,8 @@ class Attempts:
                 failure = Failure(code=code, message=message, permanent=permanent, retry_after_ms=retry_after_ms)
                 stopped = grip.unwanted or code == "cancelled"
                 outcome = "cancelled" if stopped else "failed"
-                self.reports.add(grip, Report(task.execution, task.address, task.fence, outcome, failure=failure))
+                report = Report(task.execution, task.address, task.fence, outcome, failure=failure, saved=grip.saved)
+                self.reports.add(grip, report)
 
 
 def _timeout(grip: Grip) -> Raised:

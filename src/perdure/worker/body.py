@@ -5,11 +5,12 @@ Nothing a body raises gets past here: `SystemExit` and `KeyboardInterrupt` in a 
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from perdure import failpoints
 from perdure.agent.context import ToolContext, enter_tool
@@ -36,6 +37,21 @@ class Returned:
 Ended = Returned | Raised | Stopped
 
 
+class Process(Protocol):
+    """A process that is ready to run one call."""
+
+    def go(self) -> None:
+        """Let the body start."""
+        ...
+
+    def cancel(self) -> None:
+        """Kill it, whether its body started or not."""
+        ...
+
+    @property
+    def ended(self) -> asyncio.Future[Ended]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """One call of a tool, ready to run."""
@@ -48,6 +64,13 @@ class Call:
     """The validated arguments, when that was done before."""
     wall_ms: Callable[[], int] = _no_clock
     """This process's clock, for the dates that servers send."""
+    process: Process | None = None
+    """What runs it, if it is isolated and was checked: there, so that its process waits for the word."""
+
+    def drop(self) -> None:
+        """It is not to be run after all."""
+        if self.process is not None:
+            self.process.cancel()
 
     def in_thread(self, wait: Callable[[Awaitable[Any]], Any]) -> Ended:
         """Run it here, blocking. `wait` runs to its end what a synchronous wrapper of a coroutine function returns."""

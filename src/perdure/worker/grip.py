@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from enum import Enum, auto
 from typing import Protocol
 
@@ -17,6 +18,10 @@ from perdure.core.delivery import Delivery
 from perdure.core.ports import Clock
 from perdure.core.work import Held, LeasedTask
 from perdure.errors import LeaseLost
+
+SAVE_MS = 250
+PROGRESS_MS = 1_000
+"""How soon after the last heartbeat another one takes along what the body saved, or how far it says it is."""
 
 
 class Phase(Enum):
@@ -48,23 +53,28 @@ class Grip:
         self.phase = Phase.RESERVED
         self.begun = False
         """The claim is durable: it never goes back."""
+        self.nonce = ""
+        """Of the `begin` that asked for the claim."""
         self.started = False
         """The body was started."""
         self.lost = False
         """Somebody else holds it, or it ended."""
         self.unwanted = False
-        self.nonce = ""
-        """Of the `begin` that asked for the claim."""
         """Somebody asked for the execution to be cancelled."""
         self.leaving = False
         """This worker stops and has waited long enough."""
         self.late = False
         """The attempt ran out of time."""
+        self.saved: str | None = None
+        """What the body saved last. Written by the body's thread."""
+        self._unsaid: dict[str, str] = {}
+        """The newest progress and data that no heartbeat has taken along yet. Put in by the body's thread, taken out
+        here, each in one step."""
         self.prolonged = asyncio.Event()
         self._clock = clock
         self._poke = poke
         self._stop: Stoppable | None = None
-        now = clock.monotonic_ms()
+        self._told_ms = now = clock.monotonic_ms()
         self.deadline_ms = asked_ms + task.lease_ms
         """When the lease surely has not ended yet, by this process's clock: counted from before it was asked for."""
         # A long poll may have waited for most of a lease, so its end is no measure of when to beat first.
@@ -165,3 +175,41 @@ class Grip:
             raise Cancelled(f"{self.task.tool!r} at {self.task.address!r} is not wanted any more")
         if self._clock.monotonic_ms() >= self.due_ms:
             self._poke()
+
+    def note(self, progress: str) -> None:
+        """Have the newest progress told with a heartbeat soon."""
+        self._say("progress", progress)
+
+    def save(self, data: str) -> None:
+        """Have the newest data kept with a heartbeat very soon."""
+        self.saved = data
+        self._say("saved", data)
+
+    def _say(self, what: str, text: str) -> None:
+        first = what not in self._unsaid
+        self._unsaid[what] = text
+        if first:
+            self._poke()
+
+    # What the keeper asks.
+
+    @property
+    def wanted_ms(self) -> int:
+        """When the next heartbeat should go out."""
+        if not self._unsaid:
+            return self.due_ms
+        return min(self.due_ms, self._told_ms + (SAVE_MS if "saved" in self._unsaid else PROGRESS_MS))
+
+    def tell(self) -> Held:
+        """Return what the next heartbeat says; if it does not arrive, `untold` must be called."""
+        self._told_ms = self._clock.monotonic_ms()
+        if not self._unsaid:
+            return self.held
+        return replace(self.held, progress=self._unsaid.pop("progress", None), saved=self._unsaid.pop("saved", None))
+
+    def untold(self, held: Held) -> None:
+        """What this heartbeat said is to be said again, unless the body has said something newer."""
+        if held.progress is not None:
+            self._unsaid.setdefault("progress", held.progress)
+        if held.saved is not None:
+            self._unsaid.setdefault("saved", held.saved)

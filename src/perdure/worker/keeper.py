@@ -78,19 +78,22 @@ class Keeper:
     def _pause_ms(self) -> int | None:
         if not self._held:
             return None
-        due_ms = min(grip.due_ms for grip in self._held.values())
+        due_ms = min(grip.wanted_ms for grip in self._held.values())
         if self._link.shaken:
             due_ms = min(due_ms, self._beaten_ms + ORPHAN_LEASE_MS // 3)
         return max(due_ms, self._not_before_ms) - self._clock.monotonic_ms()
 
     async def _beat(self) -> None:
         grips = self.grips
+        held = [grip.tell() for grip in grips]
         asked_ms = self._beaten_ms = self._clock.monotonic_ms()
         limit = min(grip.task.lease_ms for grip in grips) / 6000
         try:
             # One that hangs must leave time for more: a lease has room for four tries.
-            answers = await within(self._clock, limit, lambda: self._send([grip.held for grip in grips]))
+            answers = await within(self._clock, limit, lambda: self._send(held))
         except Exception as error:  # noqa: BLE001 - whatever it was, the leases still have to be kept
+            for grip, said in zip(grips, held, strict=True):
+                grip.untold(said)
             self._trouble.met(error)
             self._not_before_ms = self._clock.monotonic_ms() + round(min(self._backoff.pause(), limit) * 1000)
             return

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import dataclasses
 import queue
 import threading
 from collections.abc import Awaitable, Callable
@@ -17,6 +18,7 @@ from perdure.log import get_log
 from perdure.mailbox import Mailbox
 from perdure.service_loop import loop_factory
 from perdure.worker.body import Call, Ended
+from perdure.worker.isolated import Isolated
 from perdure.worker.judge import Raised, Stopped
 from perdure.worker.pace import ends_within
 
@@ -58,10 +60,16 @@ class Runners:
 
     def start(self, call: Call) -> Body:
         """Run `call` in the place it belongs to. Never raises: what prevents it is how the body ends."""
+        if call.definition.options.isolated:
+            process = call.process or self._isolate(call)
+            process.go()
+            return Body(process.ended, process.cancel)
         return self._on_loop(call) if call.definition.is_async else self._in_thread(call)
 
     async def check(self, call: Call) -> Call | Raised:
         """Validate the arguments where the body will run, not here: validators are the user's code, and may block."""
+        if call.definition.options.isolated:
+            return await self._prepare(call)
         done: asyncio.Future[Call | Raised] = asyncio.get_running_loop().create_future()
         context = self._context.copy()
 
@@ -79,6 +87,25 @@ class Runners:
         ends = [self._threads.close(), *([self._own.close()] if self._own else [])]
         for end in ends if wait else ():
             await ends_within(self._clock, CLOSE_SECONDS, end)
+
+    def _isolate(self, call: Call) -> Isolated:
+        loop = asyncio.get_running_loop()
+        return Isolated(call, self._name, lambda what: _tell(loop, what))
+
+    async def _prepare(self, call: Call) -> Call | Raised:
+        process = self._isolate(call)
+        try:
+            problem = await process.ready
+        except BaseException:
+            process.cancel()
+            raise
+        match problem:
+            case None:
+                return dataclasses.replace(call, process=process)
+            case Raised():
+                return problem
+            case _:
+                return Raised("tool_error", "its process ended before the tool had started")
 
     def _in_thread(self, call: Call) -> Body:
         ended: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
