@@ -51,7 +51,7 @@ class Task(StrEnum):
     BEGUN = "begun"
     """The claim of an `at_most_once` body is durable: it may have acted from here on, and is never given out again."""
     UNCERTAIN = "uncertain"
-    """Begun, and nobody knows the outcome; leaves by a late report or a ruling."""
+    """It may have acted, and nobody knows; leaves by a late report or a ruling."""
     DONE = "done"
     """Its result is in the log."""
     DEAD = "dead"
@@ -115,14 +115,21 @@ EXECUTION_TABLE: Table = {
 TASK_TABLE: Table = {
     (Task.READY, "lease"): Task.LEASED,
     (Task.READY, "cancel"): Task.DEAD,  # never given out
+    (Task.READY, "complete"): Task.DONE,  # by the holder whose lease ran out, before anybody else was given it
+    (Task.READY, "lose"): Task.UNCERTAIN,  # tried before, and whoever is called has forgotten its key
     (Task.LEASED, "begin"): Task.BEGUN,
     (Task.LEASED, "hand_back"): Task.READY,  # released, or its lease ran out before it began
     (Task.LEASED, "retry"): Task.READY,  # a failed attempt, with attempts left
     (Task.LEASED, "complete"): Task.DONE,
     (Task.LEASED, "die"): Task.DEAD,  # a failed attempt, none left; or cancelled
+    (Task.LEASED, "lose"): Task.UNCERTAIN,  # a failed attempt, and the next would come after its key is forgotten
     (Task.BEGUN, "complete"): Task.DONE,
     (Task.BEGUN, "lose"): Task.UNCERTAIN,  # raised, timed out, cancelled, or its holder vanished
+    (Task.BEGUN, "take_back"): Task.READY,  # its author's word that nothing happened, with attempts left
+    (Task.BEGUN, "die"): Task.DEAD,  # likewise, none left
     (Task.UNCERTAIN, "complete"): Task.DONE,  # the holder's late report
+    (Task.UNCERTAIN, "take_back"): Task.READY,  # the holder's late report that nothing happened
+    (Task.UNCERTAIN, "die"): Task.DEAD,  # likewise, with no attempt left
     (Task.UNCERTAIN, "rule_happened"): Task.DONE,
     (Task.UNCERTAIN, "rule_run"): Task.READY,  # a second claim, in the ruler's name
     (Task.UNCERTAIN, "rule_give_up"): Task.DEAD,

@@ -74,7 +74,7 @@ class LeasedTask:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A task as its holder names it."""
+    """A task as its holder names it, and, in a heartbeat, what its body said since the last one, as JSON text."""
 
     execution: str
     address: str
@@ -85,12 +85,15 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """Sent just before the body of an `at_most_once` task starts. The same `nonce` gets the same answer."""
+    """Sent just before the body of an `at_most_once` task starts, or of one whose author says what makes two calls the
+    same act. The same `nonce` gets the same answer."""
 
     execution: str
     address: str
     fence: int
     nonce: str
+    intent: str | None = None
+    """The act in its author's terms, if the author gave any."""
 
 
 @dataclass(frozen=True, slots=True)

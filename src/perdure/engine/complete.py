@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import assert_never
 
 from perdure.core import states
-from perdure.core.delivery import Verdict, after_failure
+from perdure.core.delivery import NOT_DONE, Delivery, Tries, Verdict, after_failure, probed_address
 from perdure.core.events import Kind
 from perdure.core.retry import pause_before
 from perdure.core.work import Answer, Failure, Report
+from perdure.engine.change import set_task, tell, unwanted, whose
+from perdure.engine.probe import probe_failed, probe_found
 from perdure.engine.task import held_tasks, ref_of, rules_of
-from perdure.engine.wake import wake
+from perdure.engine.uncertain import contradict, lose, other_claim, serve_held
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Row
 from perdure.store.rows import ExecutionRow
@@ -31,7 +33,7 @@ class Completion:
 
 
 def _keys(row: Completion) -> tuple[str, ...]:
-    return (f"task/{row.report.execution}/{row.report.address}",)
+    return (f"task/{row.report.execution}/{probed_address(row.report.address)}",)
 
 
 @operation(keys=_keys)
@@ -40,28 +42,45 @@ def complete(tx: Tx, rows: Sequence[Completion]) -> Steps[Answer]:
     yield [ref_of(row.report) for row in rows]
     found = held_tasks(tx, [(row.company, row.report) for row in rows])
     return [
-        _settle(tx, row.report, *held) if held else Answer.LEASE_LOST for row, held in zip(rows, found, strict=True)
+        _settle(tx, row.report, *held) if held else other_claim(tx, row.company, row.report)
+        for row, held in zip(rows, found, strict=True)
     ]
 
 
 def _settle(tx: Tx, row: Report, execution: ExecutionRow, task: Row) -> Answer:
     if row.outcome == "completed":
         return _succeed(tx, row, execution, task)
-    if task["state"] not in states.TASK_HELD:
-        return _repeated(task, {states.Task.DEAD, states.Task.UNCERTAIN, states.Task.READY})
     failure = row.failure or Failure(code=row.outcome, message=f"the attempt was {row.outcome}")
-    fail_attempt(tx, execution, task, failure, cancelled=row.outcome == "cancelled")
-    return Answer.ACCEPTED
+    late = task["state"] == states.Task.UNCERTAIN and failure.code == NOT_DONE
+    if task["state"] in states.TASK_HELD or late:
+        if row.saved is not None:
+            scope = {"shard": execution.shard, "execution": execution.id, "address": row.address}
+            tx.run("save_task", **scope, saved=row.saved)
+        fail_attempt(tx, execution, task, failure, cancelled=row.outcome == "cancelled")
+        return Answer.ACCEPTED
+    if task["state"] == states.Task.DONE and task["probe_of"] is None:
+        return contradict(tx, execution, task, row)
+    return _repeated(task, {states.Task.DEAD, states.Task.UNCERTAIN, states.Task.READY})
 
 
 def _succeed(tx: Tx, row: Report, execution: ExecutionRow, task: Row) -> Answer:
-    if not states.allowed(states.TASK_TABLE, task["state"], "complete"):
+    if task["probe_of"] is not None:
+        return probe_found(tx, execution, task, row.value)
+    if task["state"] == states.Task.DEAD:
+        return contradict(tx, execution, task, row)
+    if not states.allowed(states.TASK_TABLE, task["state"], "complete") or _left(task):
         return _repeated(task, {states.Task.DONE})
-    late = task["state"] == states.Task.UNCERTAIN
+    late = task["state"] not in states.TASK_HELD
     facts = {**whose(task), "value": row.value, **({"late": True} if late else {})}
     set_task(tx, execution, task, states.move(states.TASK_TABLE, task["state"], "complete"))
     tell(tx, execution, Kind.TASK_COMPLETED, row.address, facts)
+    serve_held(tx, execution, task, row.value)
     return Answer.ACCEPTED
+
+
+def _left(task: Row) -> bool:
+    """Say whether its last holder had said that it is through: only who fell silent has something left to say."""
+    return task["state"] == states.Task.READY and task["worker"] is None
 
 
 def _repeated(task: Row, same: set[states.Task]) -> Answer:
@@ -70,62 +89,56 @@ def _repeated(task: Row, same: set[states.Task]) -> Answer:
 
 def fail_attempt(tx: Tx, execution: ExecutionRow, task: Row, failure: Failure, *, cancelled: bool = False) -> None:
     """End an attempt that brought no result: try again, give up, or admit that nobody knows."""
-    verdict = after_failure(
-        state=task["state"],
-        attempt=task["attempt"],
-        max_attempts=task["max_attempts"],
-        permanent=failure.permanent or cancelled or unwanted(execution),
-    )
+    if task["probe_of"] is not None:
+        probe_failed(tx, execution, task, failure)
+        return
+    pause_ms = failure.retry_after_ms or pause_before(rules_of(task), task["attempt"] + 1, 0.0)
+    permanent = failure.permanent or cancelled or unwanted(execution, task)
     facts = {**whose(task), "error": failure.message, "code": failure.code}
+    verdict = after_failure(_tries(task, failure, permanent=permanent, next_ms=tx.now_ms + pause_ms))
     match verdict:
-        case Verdict.RETRY:
-            pause_ms = failure.retry_after_ms or pause_before(rules_of(task), task["attempt"] + 1, 0.0)
-            set_task(tx, execution, task, states.move(states.TASK_TABLE, task["state"], "retry"), pause_ms=pause_ms)
+        case Verdict.RETRY | Verdict.TAKE_BACK:
+            event = "retry" if verdict is Verdict.RETRY else "take_back"
+            set_task(tx, execution, task, states.move(states.TASK_TABLE, task["state"], event), pause_ms=pause_ms)
             tell(tx, execution, Kind.ATTEMPT_FAILED, task["address"], {**facts, "retry_ms": pause_ms})
         case Verdict.DIE:
             set_task(tx, execution, task, states.move(states.TASK_TABLE, task["state"], "die"))
             tell(tx, execution, Kind.TASK_FAILED, task["address"], facts)
         case Verdict.LOSE:
-            set_task(tx, execution, task, states.move(states.TASK_TABLE, task["state"], "lose"))
-            tell(tx, execution, Kind.TASK_UNCERTAIN, task["address"], {**facts, "why": failure.message})
+            lose(tx, execution, task, _why(task, failure), facts, silent=failure.code == LEASE_EXPIRED)
         case _:
             assert_never(verdict)
 
 
-def unwanted(execution: ExecutionRow) -> bool:
-    """Say whether nothing more shall be tried for an execution: it has ended, or is to be cancelled."""
-    return execution.ended or execution.state == states.Execution.CANCELLING
+LEASE_EXPIRED = "lease_expired"
+"""Code of the failure of an attempt whose worker fell silent."""
 
 
-def whose(task: Row) -> dict[str, Any]:
-    """Return who ran the attempt, which try it was and since when."""
-    return {"attempt": task["attempt"], "worker": task["worker"], "started_ms": task["started_ms"]}
-
-
-def set_task(
-    tx: Tx, execution: ExecutionRow, task: Row, state: str, *, pause_ms: int = 0, attempt: int | None = None
-) -> None:
-    """Change a task's state; back on its queue it is announced, at once or when its pause is over."""
-    again = state == states.Task.READY
-    tx.later(
-        "set_task",
-        shard=execution.shard,
-        execution=execution.id,
-        address=task["address"],
-        state=state,
-        run_at_ms=tx.now_ms + pause_ms if again else task["run_at_ms"],
-        worker=None if again else task["worker"],
-        attempt=task["attempt"] if attempt is None else attempt,
-        now_ms=tx.now_ms,
+def _tries(task: Row, failure: Failure, *, permanent: bool, next_ms: int) -> Tries:
+    begun = task["state"] not in (states.Task.LEASED, states.Task.READY)
+    return Tries(
+        state=task["state"],
+        attempt=task["claims"] if begun else task["attempt"],
+        most=task["max_attempts"],
+        permanent=permanent,
+        not_done=failure.code == NOT_DONE,
+        key_forgotten=key_forgotten(task, next_ms),
     )
-    if again:
-        tx.announce("tasks", f"{execution.company}/{task['queue']}", after_ms=pause_ms)
 
 
-def tell(tx: Tx, execution: ExecutionRow, kind: Kind, address: str, facts: dict[str, Any]) -> None:
-    """Append a fact about a task and wake its execution. An ended log is final: what comes then is kept as evidence."""
-    if execution.ended:
-        tx.testify(execution, kind, address, facts)
-        return
-    tx.append(execution, kind, address, data=facts)
-    wake(tx, execution)
+def key_forgotten(task: Row, at_ms: int) -> bool:
+    """Say whether, at that time, whoever is called does not know the key of an earlier try any more."""
+    if task["first_ms"] is None or task["attempt"] == 0 or task["delivery"] != Delivery.AT_LEAST_ONCE:
+        return False
+    ttl_ms = rules_of(task).key_ttl_ms
+    return bool(ttl_ms) and at_ms >= task["first_ms"] + ttl_ms
+
+
+def _why(task: Row, failure: Failure) -> str:
+    return failure.message if task["state"] == states.Task.BEGUN else forgotten(task, failure.message)
+
+
+def forgotten(task: Row, error: str) -> str:
+    """Say why a task that could be tried again is not."""
+    seconds = rules_of(task).key_ttl_ms / 1000
+    return f"{error}; it is not tried again, as its idempotency key is remembered for {seconds:g} s only"

@@ -9,7 +9,7 @@ from perdure.core import states
 from perdure.core.events import Kind
 from perdure.core.ids import shard_of
 from perdure.core.work import Answer, Held
-from perdure.engine.complete import set_task, tell, unwanted, whose
+from perdure.engine.change import set_task, tell, unwanted, whose
 from perdure.engine.task import held_tasks, ref_of
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Row
@@ -59,6 +59,8 @@ def beat(tx: Tx, rows: Sequence[Beats]) -> Steps[list[Answer]]:
             "fence": held.fence,
             "company": row.company,
             "worker": row.worker,
+            "progress": held.progress,
+            "saved": held.saved,
             "now_ms": tx.now_ms,
         }
         for row, held in items
@@ -68,13 +70,20 @@ def beat(tx: Tx, rows: Sequence[Beats]) -> Steps[list[Answer]]:
     answers = [Answer.LEASE_LOST] * len(items)
     for i, found in zip(order, updated, strict=True):
         if found:
-            answers[i] = Answer.CANCEL if found[0]["execution_state"] in _STOPPING else Answer.ACCEPTED
+            answers[i] = Answer.CANCEL if _unwanted(found[0]) else Answer.ACCEPTED
     at = iter(answers)
     return [[next(at) for _ in row.held] for row in rows]
 
 
-_STOPPING = states.TERMINAL | {states.Execution.CANCELLING}
-"""Nobody waits for the tasks of such an execution any more."""
+def _unwanted(beaten: Row) -> bool:
+    """As `change.unwanted`, of what a heartbeat reads without a lock."""
+    if beaten["probe_of"] is not None:
+        return False
+    if beaten["execution_state"] == states.Execution.CANCELLING:
+        return beaten["cancel_seq"] is None or beaten["scheduled_seq"] < beaten["cancel_seq"]
+    return beaten["execution_state"] in states.TERMINAL
+
+
 _BACK = frozenset({states.Task.READY, states.Task.DEAD})
 """What a task is once it was handed back."""
 
@@ -94,7 +103,7 @@ def hand_back(tx: Tx, rows: Sequence[HandBack]) -> Steps[list[Answer]]:
 def _hand_back(tx: Tx, execution: ExecutionRow, task: Row) -> Answer:
     if not states.allowed(states.TASK_TABLE, task["state"], "hand_back"):
         return Answer.ALREADY_ACCEPTED if task["state"] in _BACK else Answer.CONFLICT
-    if unwanted(execution):
+    if unwanted(execution, task):
         set_task(tx, execution, task, states.move(states.TASK_TABLE, task["state"], "die"))
         tell(
             tx, execution, Kind.TASK_FAILED, task["address"], {**whose(task), "error": "cancelled", "code": "cancelled"}
@@ -102,7 +111,9 @@ def _hand_back(tx: Tx, execution: ExecutionRow, task: Row) -> Answer:
         return Answer.ACCEPTED
     ready = states.move(states.TASK_TABLE, task["state"], "hand_back")
     set_task(tx, execution, task, ready, attempt=task["attempt"] - 1)
-    tx.append(execution, Kind.ATTEMPT_LOST, task["address"], data={**whose(task), "why": "handed back by its worker"})
+    if not execution.ended:  # else it was a probe, of which an ended log says nothing
+        facts = {**whose(task), "why": "handed back by its worker"}
+        tx.append(execution, Kind.ATTEMPT_LOST, task["address"], data=facts)
     return Answer.ACCEPTED
 
 

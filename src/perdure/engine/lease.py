@@ -8,6 +8,9 @@ from typing import Any
 
 from perdure.core import codec, states
 from perdure.core.work import LeasedTask, LeaseRequest
+from perdure.engine.change import stopped, whose
+from perdure.engine.complete import forgotten, key_forgotten
+from perdure.engine.uncertain import lose
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Ref, Row
 from perdure.store.tx import Tx
@@ -32,7 +35,8 @@ def _keys(row: Lease) -> tuple[str, ...]:
 def lease(tx: Tx, rows: Sequence[Lease]) -> Steps[list[LeasedTask]]:
     """Reserve up to `slots` tasks each, the longest due first within a lane.
 
-    The same nonce gets the same tasks again. Tasks of paused or stuck executions stay where they are.
+    The same nonce gets the same tasks again. Tasks of paused or stuck executions stay where they are, and so do calls
+    that are equal to one of which nobody knows whether it acted.
     """
     taken: set[tuple[str, str]] = set()
     picked = [_again(tx, row) or _pick(tx, row, taken) for row in rows]
@@ -66,7 +70,7 @@ def _pick(tx: Tx, row: Lease, taken: set[tuple[str, str]]) -> list[Row]:
 
 
 def _reserve(tx: Tx, request: LeaseRequest, tasks: list[Row]) -> list[LeasedTask]:
-    tasks = [task for task in tasks if _wanted(tx, task)]
+    tasks = [task for task in tasks if _wanted(tx, task) and not _too_late(tx, task)]
     updated = tx.each("lease_task", [_reservation(tx, request, task) for task in tasks])
     return [_leased(task, rows[0], request.lease_ms) for task, rows in zip(tasks, updated, strict=True) if rows]
 
@@ -74,7 +78,20 @@ def _reserve(tx: Tx, request: LeaseRequest, tasks: list[Row]) -> list[LeasedTask
 def _wanted(tx: Tx, task: Row) -> bool:
     """Look again under the lock: its execution may have been paused since the task was picked."""
     execution = tx.execution(task["execution"])
-    return execution is not None and (task["state"] != states.Task.READY or execution.state not in _HOLDING_BACK)
+    if execution is None or task["state"] != states.Task.READY:
+        return execution is not None
+    return execution.state not in _HOLDING_BACK and not stopped(execution, task)
+
+
+def _too_late(tx: Tx, task: Row) -> bool:
+    """Lose a task that was tried before and whose key is forgotten by now: trying it again could act twice."""
+    if task["state"] != states.Task.READY or not key_forgotten(task, tx.now_ms):
+        return False
+    execution = tx.execution(task["execution"])
+    now = execution and tx.row("task", shard=task["shard"], execution=task["execution"], address=task["address"])
+    if execution and now and now["fence"] == task["fence"] and now["state"] == states.Task.READY:
+        lose(tx, execution, now, forgotten(now, "it was tried before"), whose(now))
+    return True
 
 
 def _reservation(tx: Tx, request: LeaseRequest, task: Row) -> dict[str, Any]:
@@ -108,4 +125,5 @@ def _leased(task: Row, updated: Row, lease_ms: int) -> LeasedTask:
         fence=updated["fence"],
         lease_ms=lease_ms,
         timeout_ms=task["timeout_ms"],
+        saved=task["saved"],
     )

@@ -181,6 +181,8 @@ def _task_row(row: ExecutionRow, item: ScheduleTask, seq: int, now_ms: int) -> d
         "timeout_ms": item.timeout_ms,
         "scheduled_seq": seq,
         "approval": item.approval,
+        "digest": codec.digest(item.tool, item.args),
+        "intent": item.intent,
         "now_ms": now_ms,
     }
 

@@ -10,8 +10,10 @@ from perdure.core.delivery import Delivery
 from perdure.core.events import Kind
 from perdure.core.ids import shard_of
 from perdure.core.work import Failure
-from perdure.engine.complete import fail_attempt, set_task, tell, unwanted, whose
+from perdure.engine.change import set_task, tell, unwanted, whose
+from perdure.engine.complete import LEASE_EXPIRED, fail_attempt, forgotten, key_forgotten
 from perdure.engine.due import Pick, Sweep, due, orphaned
+from perdure.engine.uncertain import lose
 from perdure.engine.wake import let_go, put_ready, shut_out, wake
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Ref, Row
@@ -125,13 +127,21 @@ def _expire(tx: Tx, found: Row, *, lost_before_ms: int) -> None:
         return
     if task["lease_until_ms"] >= lost_before_ms:
         return
-    spent = task["delivery"] != Delivery.AT_MOST_ONCE and task["attempt"] >= task["max_attempts"]
-    if task["state"] == states.Task.LEASED and not spent and not unwanted(execution):
+    why = "its worker fell silent and the lease ran out"
+    if task["state"] != states.Task.LEASED or _spent(task) or unwanted(execution, task):
+        fail_attempt(tx, execution, task, Failure(LEASE_EXPIRED, why))
+    elif key_forgotten(task, tx.now_ms):
+        lose(tx, execution, task, forgotten(task, why), whose(task), silent=True)
+    else:
         set_task(tx, execution, task, states.move(states.TASK_TABLE, task["state"], "hand_back"))
-        facts = {**whose(task), "why": "its worker fell silent and the lease ran out"}
-        tell(tx, execution, Kind.ATTEMPT_LOST, task["address"], facts)
-        return
-    fail_attempt(tx, execution, task, Failure("lease_expired", "its worker fell silent and the lease ran out"))
+        if task["delivery"] != Delivery.AT_MOST_ONCE:
+            scope = {"shard": execution.shard, "execution": execution.id, "address": task["address"]}
+            tx.later("keep_holder", **scope, worker=task["worker"])
+        tell(tx, execution, Kind.ATTEMPT_LOST, task["address"], {**whose(task), "why": why})
+
+
+def _spent(task: Row) -> bool:
+    return task["delivery"] != Delivery.AT_MOST_ONCE and task["attempt"] >= task["max_attempts"]
 
 
 @operation()

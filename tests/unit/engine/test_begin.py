@@ -16,7 +16,7 @@ def test_a_claim_is_recorded_before_the_body_may_start(bench: Bench) -> None:
     assert bench.begin(held) is Answer.ACCEPTED
     row = bench.task(held.execution)
     assert (row["state"], row["claims"]) == ("begun", 1)
-    assert bench.last(held.execution).data == {"claim": 1, "worker": "wrk_1", "attempt": 1}
+    assert bench.last(held.execution).data == {"claim": 1, "worker": "wrk_1", "attempt": 1, "fence": 1}
 
 
 def test_the_same_nonce_gets_the_same_answer_and_no_other_does(bench: Bench) -> None:

@@ -144,7 +144,7 @@ def test_the_holder_of_a_claim_may_report_late(bench: Bench) -> None:
 def test_after_a_ruling_to_run_the_first_holder_is_shut_out(bench: Bench) -> None:
     held = bench.uncertain()
     bench.do(rule, Rule("default", held.execution, "tool", "run", "ann", "it did not arrive"))
-    assert bench.report(held, value="sent") is Answer.LEASE_LOST
+    assert bench.report(held, "failed") is Answer.LEASE_LOST
     [second] = bench.lease("wrk_2")
     assert bench.begin(held) is Answer.LEASE_LOST
     assert bench.begin(second, "b2") is Answer.ACCEPTED

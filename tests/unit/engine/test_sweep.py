@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine_bench import HOLDER, Bench, completion, once, request, step, task
-from perdure.core.items import SetTimer
+import pytest
+
+from engine_bench import HOLDER, WORKER, Bench, completion, once, request, step, task
+from perdure.core.items import ScheduleTask, SetTimer
 from perdure.core.work import Answer
 from perdure.engine.complete import complete
 from perdure.engine.park import Finish, Park, Released, finish, park
@@ -36,12 +38,16 @@ def test_a_task_that_kills_its_workers_is_given_up_after_its_attempts(bench: Ben
     assert (last.kind, last.data["code"], last.data["attempt"]) == ("task_failed", "lease_expired", 3)
 
 
-def test_a_silent_workers_task_goes_back_with_the_same_fence(bench: Bench) -> None:
-    held = bench.leased()
+@pytest.mark.parametrize(("item", "held_by"), [(task(), WORKER), (once(), None)])
+def test_a_silent_workers_task_goes_back_with_the_same_fence(
+    bench: Bench, item: ScheduleTask, held_by: str | None
+) -> None:
+    """What had perhaps begun may still be reported by who held it; what surely had not may not."""
+    held = bench.leased(item)
     assert bench.expire(30) == 0
     assert bench.expire(0.001) == 1
     row = bench.task(held.execution)
-    assert (row["state"], row["fence"], row["worker"]) == ("ready", held.fence, None)
+    assert (row["state"], row["fence"], row["worker"]) == ("ready", held.fence, held_by)
     assert bench.last(held.execution).kind == "attempt_lost"
 
 

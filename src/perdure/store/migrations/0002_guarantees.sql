@@ -42,14 +42,18 @@ CREATE TABLE evidence (
 ) {narrow};
 
 -- digest: of tool and arguments; intent: the author's own identity of the act. begun_ms: of the newest claim.
+-- doubt: 1 from when it became uncertain until it has ended: an equal call is held meanwhile.
+-- probe_of: address of the uncertain task that this one is to find out about.
 ALTER TABLE tasks ADD COLUMN digest TEXT NOT NULL DEFAULT '';
 ALTER TABLE tasks ADD COLUMN intent TEXT;
 ALTER TABLE tasks ADD COLUMN begun_ms BIGINT;
-ALTER TABLE tasks ADD COLUMN settle_ms BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE tasks ADD COLUMN doubt INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE tasks ADD COLUMN probe_of TEXT;
 ALTER TABLE tasks ADD COLUMN first_ms BIGINT; -- first attempt's start: deadlines and key windows count from it
 ALTER TABLE tasks ADD COLUMN rules TEXT NOT NULL DEFAULT '{}'; -- retry policy, key window, probe and deadline, as JSON
 ALTER TABLE tasks ADD COLUMN progress TEXT;
 ALTER TABLE tasks ADD COLUMN saved TEXT; -- what its body saved last, for the next attempt
+CREATE INDEX tasks_in_doubt ON tasks (shard, execution, tool, digest) WHERE doubt = 1;
 CREATE INDEX tasks_by_intent ON tasks (shard, execution, tool, intent) WHERE intent IS NOT NULL;
 
 -- Moments at which something else than a sleep ends: an expiry, an escalation, a ruling by policy, a probe.

@@ -2,10 +2,12 @@
 -- Put a tool call on its queue.
 INSERT INTO tasks (
     shard, execution, address, company, agent, tool, queue, state, delivery, fence, attempt, max_attempts, pause_ms,
-    timeout_ms, scheduled_seq, approval, run_at_ms, claims, lease_ms, updated_ms, rules
+    timeout_ms, scheduled_seq, approval, run_at_ms, claims, lease_ms, updated_ms, rules,
+    digest, intent
 ) VALUES (
     :shard, :execution, :address, :company, :agent, :tool, :queue, :state, :delivery, 0, 0, :max_attempts, :pause_ms,
-    :timeout_ms, :scheduled_seq, :approval, :now_ms, 0, 0, :now_ms, :rules
+    :timeout_ms, :scheduled_seq, :approval, :now_ms, 0, 0, :now_ms, :rules,
+    :digest, :intent
 );
 
 -- name: task
@@ -18,12 +20,24 @@ SELECT t.* FROM json_each(:wanted) w CROSS JOIN json_each(w.value) a
 JOIN tasks t ON t.shard = CAST(CAST(a.value AS TEXT) AS INTEGER) AND t.execution = w.key AND t.address = a.key;
 
 -- name: ready_tasks
--- Candidates of one lane, the longest due first, with what their scheduling said.
+-- Candidates of one lane, the longest due first, with what their scheduling said. One whose twin, by its arguments, may
+-- have acted unknown to anybody is held; so is one whose twin by intent is under way.
 SELECT t.*, v.data FROM tasks t
 JOIN executions e ON e.shard = t.shard AND e.id = t.execution
 JOIN events v ON v.shard = t.shard AND v.execution = t.execution AND v.seq = t.scheduled_seq
 WHERE t.company = :company AND t.queue = :queue AND t.agent = :agent AND t.tool = :tool
   AND t.state = 'ready' AND t.run_at_ms <= :now_ms AND e.state NOT IN ('paused', 'stuck')
+  AND NOT EXISTS (
+    SELECT 1 FROM tasks u
+    WHERE u.shard = t.shard AND u.execution = t.execution AND u.doubt = 1 AND u.tool = t.tool AND u.digest = t.digest
+      AND u.digest <> '' AND u.address <> t.address AND t.delivery <> 'repeatable'
+      AND (u.state = 'uncertain' OR u.scheduled_seq < t.scheduled_seq)
+  ) AND NOT EXISTS (
+    SELECT 1 FROM tasks i
+    WHERE i.shard = t.shard AND i.execution = t.execution AND i.tool = t.tool AND i.intent = t.intent
+      AND i.address <> t.address
+      AND (i.state IN ('leased', 'begun', 'uncertain') OR (i.state = 'ready' AND i.scheduled_seq < t.scheduled_seq))
+  )
 ORDER BY t.run_at_ms LIMIT :limit;
 
 -- name: tasks_of_nonce
@@ -45,39 +59,114 @@ RETURNING fence, attempt;
 -- name: begin_task
 -- Make the claim of an at_most_once task.
 UPDATE tasks SET
-    state = 'begun', begin_nonce = :begin_nonce, claims = claims + 1, started_ms = :now_ms,
+    state = 'begun', begin_nonce = :begin_nonce, claims = claims + 1, started_ms = :now_ms, begun_ms = :now_ms,
     lease_until_ms = :now_ms + lease_ms, updated_ms = :now_ms
 WHERE shard = :shard AND execution = :execution AND address = :address;
 
 -- name: prolong_task
--- A heartbeat, if the fence still holds.
-UPDATE tasks SET lease_until_ms = :now_ms + lease_ms
+-- A heartbeat, if the fence still holds. Of an uncertain task too: whoever still acts keeps others from saying that it
+-- did not.
+UPDATE tasks SET
+    lease_until_ms = :now_ms + lease_ms,
+    progress = COALESCE(CAST(:progress AS TEXT), progress), saved = COALESCE(CAST(:saved AS TEXT), saved)
 WHERE shard = :shard AND execution = :execution AND address = :address
-  AND fence = :fence AND company = :company AND worker = :worker AND state IN ('leased', 'begun')
-RETURNING (
+  AND fence = :fence AND company = :company AND worker = :worker AND state IN ('leased', 'begun', 'uncertain')
+RETURNING scheduled_seq, probe_of, (
     SELECT e.state FROM executions e WHERE e.shard = tasks.shard AND e.id = tasks.execution
-) AS execution_state;
+) AS execution_state, (
+    SELECT e.cancel_seq FROM executions e WHERE e.shard = tasks.shard AND e.id = tasks.execution
+) AS cancel_seq;
 
 -- name: set_task
 -- Move a task to another state.
 UPDATE tasks SET
-    state = :state, run_at_ms = :run_at_ms, worker = :worker, attempt = :attempt, updated_ms = :now_ms
+    state = :state, run_at_ms = :run_at_ms, worker = :worker, attempt = :attempt, doubt = :doubt, updated_ms = :now_ms
 WHERE shard = :shard AND execution = :execution AND address = :address;
 
--- name: rule_task
--- Mark a ruled task; `raised` shuts out whoever held it.
-UPDATE tasks SET fence = fence + :raised, max_attempts = max_attempts + :raised
+-- name: save_task
+-- Keep what a body saved, for its next attempt.
+UPDATE tasks SET saved = :saved WHERE shard = :shard AND execution = :execution AND address = :address;
+
+-- name: open_claim
+-- Let a task be tried once more: whoever held it is shut out, and its key is taken to be new.
+UPDATE tasks SET fence = fence + 1, max_attempts = max_attempts + 1, first_ms = NULL
 WHERE shard = :shard AND execution = :execution AND address = :address;
+
+-- name: end_lease
+-- Its holder said that it is through: it beats no more.
+UPDATE tasks SET lease_until_ms = :now_ms WHERE shard = :shard AND execution = :execution AND address = :address;
+
+-- name: keep_holder
+-- A lease ran out: until somebody else is given the task, a late report of its holder counts.
+UPDATE tasks SET worker = :worker WHERE shard = :shard AND execution = :execution AND address = :address;
+
+-- name: set_intent
+-- What its worker found the act to be, in its author's terms.
+UPDATE tasks SET intent = :intent WHERE shard = :shard AND execution = :execution AND address = :address;
+
+-- name: twins_by_intent
+-- Other calls of the same tool that are the same act, the first first.
+SELECT * FROM tasks
+WHERE shard = :shard AND execution = :execution AND tool = :tool AND intent = :intent AND address <> :address
+ORDER BY scheduled_seq;
+
+-- name: twin_in_doubt
+-- An equal call that may have acted, unknown to anybody, and that goes first.
+SELECT address FROM tasks
+WHERE shard = :shard AND execution = :execution AND doubt = 1 AND tool = :tool AND digest = :digest AND digest <> ''
+  AND address <> :address AND (state = 'uncertain' OR scheduled_seq < :scheduled_seq)
+LIMIT 1;
+
+-- name: twins_held
+-- Equal calls on their queue, scheduled after `after`.
+SELECT * FROM tasks
+WHERE shard = :shard AND execution = :execution AND tool = :tool AND digest = :digest AND digest <> ''
+  AND address <> :address AND state = 'ready' AND delivery <> 'repeatable' AND scheduled_seq > :after
+ORDER BY scheduled_seq;
+
+-- name: watch_task
+-- Have an uncertain task ruled over when nobody has by then.
+INSERT INTO deadlines (shard, execution, address, kind, due_ms) VALUES (:shard, :execution, :address, :kind, :due_ms)
+ON CONFLICT (shard, execution, address, kind) DO UPDATE SET due_ms = :due_ms;
+
+-- name: unwatch_task
+-- It is not uncertain any more.
+DELETE FROM deadlines WHERE shard = :shard AND execution = :execution AND address = :address AND kind = :kind;
+
+-- name: insert_probe
+-- Have it found out what became of an uncertain task; once more if that was tried before.
+INSERT INTO tasks (
+    shard, execution, address, company, agent, tool, queue, state, delivery, fence, attempt, max_attempts, pause_ms,
+    timeout_ms, scheduled_seq, run_at_ms, claims, lease_ms, updated_ms, probe_of
+) VALUES (
+    :shard, :execution, :address, :company, :agent, :tool, :queue, 'ready', 'repeatable', 0, 0, :max_attempts,
+    :pause_ms, :timeout_ms, :scheduled_seq, :run_at_ms, 0, 0, :now_ms, :probe_of
+) ON CONFLICT (shard, execution, address) DO UPDATE SET
+    state = 'ready', attempt = 0, run_at_ms = :run_at_ms, worker = NULL, first_ms = NULL, updated_ms = :now_ms;
+
+-- name: drop_probe
+-- It is known, or nobody wants to know: do not find out.
+UPDATE tasks SET state = 'dead', updated_ms = :now_ms
+WHERE shard = :shard AND execution = :execution AND state = 'ready' AND probe_of = :address;
+
+-- name: events_at
+-- What an execution's log, and what came after its end, say of one address.
+SELECT seq, kind, address, data FROM events
+WHERE shard = :shard AND execution = :execution AND address = :address
+UNION ALL
+SELECT seq, kind, address, data FROM evidence
+WHERE shard = :shard AND execution = :execution AND address = :address
+ORDER BY seq;
 
 -- name: kill_ready_tasks
 -- End the tasks of an execution that nobody was given yet.
-UPDATE tasks SET state = 'dead', updated_ms = :now_ms
-WHERE shard = :shard AND execution = :execution AND state = 'ready';
+UPDATE tasks SET state = 'dead', doubt = 0, updated_ms = :now_ms
+WHERE shard = :shard AND execution = :execution AND state = 'ready' AND probe_of IS NULL;
 
 -- name: held_task
--- Any task of an execution that a worker holds.
+-- Any task of an execution that a worker holds and that its end has to wait for.
 SELECT address FROM tasks
-WHERE shard = :shard AND execution = :execution AND state IN ('leased', 'begun') LIMIT 1;
+WHERE shard = :shard AND execution = :execution AND state IN ('leased', 'begun') AND probe_of IS NULL LIMIT 1;
 
 -- name: shrink_leases
 -- Cut a silent worker's leases short.
