@@ -45,12 +45,27 @@ class Nudge:
 
 
 @dataclass(frozen=True, slots=True)
+class Storm:
+    """Blows that fall at moments a seed chooses, on whoever lives then."""
+
+    seed: int
+    blows: int
+    mean_seconds: float
+    """Between two of them, on average."""
+    stop_seconds: float
+    """How long a stopped process stays so: longer than a lease."""
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """One run."""
 
     name: str
     strikes: tuple[Strike, ...] = ()
     nudges: tuple[Nudge, ...] = ()
+    storm: Storm | None = None
+    inject: str = ""
+    """What strace does to a system call of the server's first life: `fdatasync:signal=KILL:when=3`."""
     layout: str = "separate"
     faults: dict[str, str] = field(default_factory=dict[str, str])
     """Failpoints of a role's first life, beside the strikes."""
@@ -79,7 +94,8 @@ class Case:
     def from_json(cls, data: dict[str, Any]) -> Case:
         strikes = tuple(Strike(**{**one, "victims": tuple(one["victims"])}) for one in data["strikes"])
         nudges = tuple(Nudge(**one) for one in data["nudges"])
-        return cls(**{**data, "strikes": strikes, "nudges": nudges})
+        storm = Storm(**data["storm"]) if data.get("storm") else None
+        return cls(**{**data, "strikes": strikes, "nudges": nudges, "storm": storm})
 
 
 @dataclass(slots=True)
@@ -92,7 +108,11 @@ class Outcome:
     unfired: list[str] = field(default_factory=list[str])
     """Points that were to be passed and were not."""
     kills: int = 0
-    """Processes that were killed at points."""
+    """Processes that were killed at points, or by a storm while an execution was in flight."""
+    injected: bool = False
+    """Whether what was done to a system call of the server ended it."""
+    stops: int = 0
+    """Processes that a storm stopped for longer than their lease."""
     deaths: list[str] = field(default_factory=list[str])
     """`role at seconds`, in order."""
     seen: list[str] = field(default_factory=list[str])

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import signal
 import sys
 import tempfile
 import time
-from dataclasses import fields
+from dataclasses import asdict, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,9 @@ RESTART_SECONDS = 0.02
 """Doubles with each life that ended without anybody's help."""
 AFTERMATH_SECONDS = 1.0
 """How long a strike may still fall after the result is there."""
+ALL_AT_ONCE = 0.15
+STOPPED_INSTEAD = 0.2
+"""How often a blow of a storm falls on everybody, and how often it stops one instead of killing it."""
 SIGNALS = {"kill": signal.SIGKILL, "term": signal.SIGTERM, "stop": signal.SIGSTOP, "cont": signal.SIGCONT}
 
 
@@ -53,6 +57,9 @@ class Run:
         self._armed = list(case.strikes)
         self._nudges = list(case.nudges)
         self._due: list[tuple[float, Nudge]] = []
+        self._dice = random.Random(case.storm.seed if case.storm else 0)
+        self._blows = case.storm.blows if case.storm else 0
+        self._next_blow = 0.0
         self._again: dict[str, float] = {}
         self._lives: dict[str, int] = {}
         self._done = False
@@ -115,7 +122,9 @@ class Run:
             self.outcome.problems.append(f"the world ended: {news}")
             return
         self._died(news)
-        if news.what == "exited" and news.code not in (0, GAVE_UP):
+        injected = bool(self.case.inject) and news.role == "server" and self._lives["server"] == 1
+        self.outcome.injected |= injected and news.code not in (0, GAVE_UP)
+        if news.what == "exited" and news.code not in (0, GAVE_UP) and not injected:
             self.outcome.problems.append(f"{news.role} ended with {news.code}: {self._last_words(news.role)}")
         if news.role == "client" and news.what == "exited" and news.code == 0 and self.setup.result.exists():
             self._done = True
@@ -180,6 +189,8 @@ class Run:
         for due in [one for one in self._due if one[0] <= now]:
             self._due.remove(due)
             self._nudge(due[1])
+        if self._blows and self._in_flight() and not self._done:
+            self._storm(now)
 
     def _seen(self, when: str) -> bool:
         what, _, rest = when.partition(":")
@@ -208,6 +219,34 @@ class Run:
             if member == "server" and nudge.act in ("stop", "cont"):
                 self._ask.paused = nudge.act == "stop"
 
+    def _in_flight(self) -> bool:
+        if self.case.layout == "embedded":  # nobody else can be asked
+            return (self.setup.folder / "report.id").exists()
+        return self._ask.in_flight()
+
+    def _storm(self, now: float) -> None:
+        """Kill or stop somebody, now and then, while an execution is in flight."""
+        storm = self.case.storm
+        assert storm is not None
+        if not self._next_blow:
+            self._next_blow = now + self._dice.expovariate(1 / storm.mean_seconds)
+        if now < self._next_blow:
+            return
+        self._next_blow = 0.0
+        alive = [member for member in self._members if self._family.pid(member)]
+        if not alive:
+            return
+        self._blows -= 1
+        victims = alive if self._dice.random() < ALL_AT_ONCE else [self._dice.choice(alive)]
+        if len(victims) == 1 and self._dice.random() < STOPPED_INSTEAD:
+            self.outcome.stops += 1
+            self._nudge(Nudge("", "stop", victims[0]))
+            self._due.append((now + storm.stop_seconds, Nudge("", "cont", victims[0])))
+            return
+        for victim in victims:
+            self.outcome.kills += 1
+            self._family.signal(victim, signal.SIGKILL)
+
     # Lives.
 
     def _may_start(self, member: str) -> bool:
@@ -223,7 +262,9 @@ class Run:
             kind = {"joint": "client+worker", "embedded": "embedded"}[self.case.layout]
         group = self._group if member == "client" and self._lives[member] == 1 else None
         spec = "" if member == "world" else self._spec(member)
-        self._family.start(member, partial(_life, kind, member, self.setup, spec), group=group)
+        inject = self.case.inject if member == "server" and self._lives[member] == 1 else ""
+        program = partial(_traced, self.setup, inject) if inject else partial(_life, kind, member, self.setup, spec)
+        self._family.start(member, program, group=group)
 
     def _spec(self, member: str) -> str:
         parts = [
@@ -266,6 +307,16 @@ def _life(kind: str, member: str, setup: Setup, spec: str) -> None:
             write(setup.folder / f"passes-{member}.json", json.dumps(failpoints.passes()))
 
 
+def _traced(setup: Setup, inject: str) -> None:
+    """Become the server, under a tracer that does something to one of its system calls."""
+    call = inject.partition(":")[0]
+    life = [sys.executable, __file__, "server", json.dumps({**asdict(setup), "folder": str(setup.folder)})]
+    path = os.pathsep.join(one for one in sys.path if one)
+    environment = {**os.environ, "PYTHONPATH": path, "XDG_STATE_HOME": str(setup.folder / "state")}
+    trace = ["strace", "-f", "-qq", "-o", os.devnull, "-e", f"trace={call}", "-e", f"inject={inject}"]
+    os.execvpe("strace", [*trace, "--", *life], environment)
+
+
 def run_case(case: Case, *, keep: bool = False) -> Outcome:
     """Run one case in a folder of its own, which is kept when something went wrong."""
     folder = Path(tempfile.mkdtemp(prefix="perdure-crash-"))
@@ -278,7 +329,13 @@ def run_case(case: Case, *, keep: bool = False) -> Outcome:
 
 
 def main() -> None:
-    """Answer cases until there are none."""
+    """Answer cases until there are none; or live the life of one role, for a tracer."""
+    if len(sys.argv) == 3:
+        given: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in json.loads(sys.argv[2]).items()
+        }
+        _life(sys.argv[1], sys.argv[1], Setup(**{**given, "folder": Path(given["folder"])}), "")
+        return
     known = {field.name for field in fields(Setup)}
     for line in sys.stdin:
         case = Case.from_json(json.loads(line))

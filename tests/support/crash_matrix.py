@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
-import selectors
 import signal
-import struct
 import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import IO, cast
 
 from crash_case import ROLES, Case, Outcome
 from crash_driver import run_case
 from crash_points import UNREACHED, Point, Way, points
+from crash_pool import run_all
 
-INDEX = struct.Struct("=i")
 VICTIMS = {"client": ("client",), "worker": ("worker",), "server": ("server",), "all": ROLES}
 TRIES = 3
 """How often a run is tried in which what was planned did not happen: how often some points are passed, and who lives at
@@ -138,42 +134,15 @@ class _Counts:
 
 
 def _run(plan: list[Planned], jobs: int) -> Iterator[Ran]:
-    """Run the plan in `jobs` processes that take the next number from one pipe."""
-    numbers, feed = os.pipe()
-    os.write(feed, b"".join(INDEX.pack(number) for number in range(len(plan))))
-    os.close(feed)
-    with selectors.DefaultSelector() as waiting:
-        for _ in range(jobs):
-            results, out = os.pipe()
-            if os.fork() == 0:
-                _work(plan, numbers, out)
-            os.close(out)
-            waiting.register(os.fdopen(results, encoding="utf-8"), selectors.EVENT_READ)
-        for done, line in enumerate(_lines(waiting), 1):
-            ran = _read(plan, line)
-            _progress(ran, done, len(plan))
-            yield ran
+    for done, (number, found) in enumerate(run_all(len(plan), lambda at: _told(_run_one(plan[at])), jobs), 1):
+        nth, missing, outcome = found
+        ran = Ran(plan[number], Outcome.from_json(outcome), nth, missing)
+        _progress(ran, done, len(plan))
+        yield ran
 
 
-def _lines(waiting: selectors.BaseSelector) -> Iterator[str]:
-    """Yield what comes from all of the pipes, until all are closed."""
-    while waiting.get_map():
-        for key, _ in waiting.select():
-            line = cast("IO[str]", key.fileobj).readline()
-            if line:
-                yield line
-            else:
-                waiting.unregister(key.fileobj)
-
-
-def _work(plan: list[Planned], numbers: int, out: int) -> None:
-    with os.fdopen(out, "w", encoding="utf-8") as results:
-        while record := os.read(numbers, INDEX.size):
-            (number,) = INDEX.unpack(record)
-            ran = _run_one(plan[number])
-            results.write(json.dumps([number, ran.nth, ran.missing, ran.outcome.to_json()]) + "\n")
-            results.flush()
-    os._exit(0)
+def _told(ran: Ran) -> list[object]:
+    return [ran.nth, ran.missing, ran.outcome.to_json()]
 
 
 def _run_one(planned: Planned) -> Ran:
@@ -189,11 +158,6 @@ def _run_one(planned: Planned) -> Ran:
             nth = max(nth - 1, 1)
         elif planned.nth == 1:
             nth += 1  # passed before all of the victims lived
-
-
-def _read(plan: list[Planned], line: str) -> Ran:
-    number, nth, missing, outcome = json.loads(line)
-    return Ran(plan[number], Outcome.from_json(outcome), nth, missing)
 
 
 def _progress(ran: Ran, done: int, of: int) -> None:
