@@ -29,6 +29,10 @@ class Conversation:
         """The model's last words."""
         self.uncertain: dict[str, ToolCall] = {}
         """Calls whose outcome nobody knows, by address."""
+        self.failed: dict[str, ToolCall] = {}
+        """Calls that failed for good."""
+        self.revived: dict[str, ToolCall] = {}
+        """Those of them that somebody has tried anew."""
         self.repairs = 0
         """How often the final answer had to be asked for again."""
         self.user(first if isinstance(first, str) else codec.encode(first, "input"))
@@ -73,8 +77,35 @@ class Conversation:
         for event in events:
             if event.kind is Kind.MESSAGE:
                 self.user(event.data["text"])
+            elif event.kind is Kind.TASK_REVIVED:
+                self._put_back(event)
+            elif event.address in self.revived:
+                self._ended_anew(event)
             elif event.address in self.uncertain:
                 self._resolved(event)
+
+    def _put_back(self, event: Event) -> None:
+        call = self.failed.pop(event.address)
+        self.revived[event.address] = call
+        who = event.data["by"] or "a person"
+        reason = f" ({event.data['reason']})" if event.data["reason"] else ""
+        self.user(
+            f"Your call {call.id} of {call.name}, which had failed, is being tried again at the wish of {who}{reason}. "
+            "Do not make it again yourself; you will be told how it ended."
+        )
+
+    def _ended_anew(self, event: Event) -> None:
+        call = self.revived.pop(event.address)
+        about = f"About your call {call.id} of {call.name}, which was tried again"
+        match event.kind:
+            case Kind.TASK_COMPLETED:
+                self.user(f"{about}: it was done now. Result: {codec.encode(event.data['value'])}")
+            case Kind.TASK_UNCERTAIN:
+                self.uncertain[event.address] = call
+                self.user(f"{about}: OUTCOME UNKNOWN ({event.data['why']}). Do not repeat it; you will be told.")
+            case _:
+                self.failed[event.address] = call
+                self.user(f"{about}: it failed once more: {event.data['error']}")
 
     def _resolved(self, event: Event) -> None:
         call = self.uncertain[event.address]

@@ -40,7 +40,7 @@ async def agent_loop(ctx: Context, spec: AgentSpec, first: Json, *, models: Mode
             running = (_run_call(ctx, spec, talk, *one) for one in zip(addresses, calls, strict=True))
             for call, (text, failed) in zip(calls, await ctx.gather(*running), strict=True):
                 talk.answer(call, text, failed=failed)
-        elif talk.uncertain:
+        elif talk.uncertain or talk.revived:
             await _news(ctx, talk)  # no run ends while it is unknown what it did
         else:
             output = _final(spec, talk, reply)
@@ -160,6 +160,7 @@ def _told(ended: Event, talk: Conversation, call: ToolCall) -> tuple[str, bool]:
                 True,
             )
         case _:
+            talk.failed[ended.address] = call
             return f"{call.name} failed: {ended.data['error']}", True
 
 

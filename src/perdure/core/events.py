@@ -39,6 +39,8 @@ class Kind(StrEnum):
     """The result, for good. `value`, `attempt`, `worker`, `started_ms`; `late` after it had been uncertain."""
     TASK_FAILED = "task_failed"
     """No result, for good. `error`, `attempt`, `worker`, `started_ms`."""
+    TASK_REVIVED = "task_revived"
+    """Somebody had one that had failed for good put back on its queue. `by`, `reason`, `attempts`."""
     TASK_UNCERTAIN = "task_uncertain"
     """Begun, and nobody knows the outcome. `why`, `attempt`, `worker`."""
     EFFECT_RULED = "effect_ruled"
@@ -84,6 +86,7 @@ class Kind(StrEnum):
 
 SINCE_2 = frozenset(
     {
+        Kind.TASK_REVIVED,
         Kind.EFFECT_CONTRADICTED,
         Kind.APPROVAL_VOTED,
         Kind.SIGNAL,

@@ -55,7 +55,7 @@ class Task(StrEnum):
     DONE = "done"
     """Its result is in the log."""
     DEAD = "dead"
-    """It ended without a result: failed for good, cancelled, or given up."""
+    """It ended without a result: failed for good, cancelled, or given up; leaves only if somebody puts it back."""
 
 
 class Waitpoint(StrEnum):
@@ -116,6 +116,7 @@ TASK_TABLE: Table = {
     (Task.READY, "lease"): Task.LEASED,
     (Task.READY, "cancel"): Task.DEAD,  # never given out
     (Task.READY, "complete"): Task.DONE,  # by the holder whose lease ran out, before anybody else was given it
+    (Task.READY, "expire"): Task.DEAD,  # the deadline for all its tries passed before the next one
     (Task.READY, "lose"): Task.UNCERTAIN,  # tried before, and whoever is called has forgotten its key
     (Task.LEASED, "begin"): Task.BEGUN,
     (Task.LEASED, "hand_back"): Task.READY,  # released, or its lease ran out before it began
@@ -133,6 +134,7 @@ TASK_TABLE: Table = {
     (Task.UNCERTAIN, "rule_happened"): Task.DONE,
     (Task.UNCERTAIN, "rule_run"): Task.READY,  # a second claim, in the ruler's name
     (Task.UNCERTAIN, "rule_give_up"): Task.DEAD,
+    (Task.DEAD, "revive"): Task.READY,  # somebody has it tried anew, and nothing of it can have acted at most once
 }
 
 WAITPOINT_TABLE: Table = {

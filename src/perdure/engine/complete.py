@@ -6,17 +6,18 @@ First write wins; the same report again is accepted and changes nothing; an old 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from perdure.core import states
 from perdure.core.delivery import NOT_DONE, Delivery, Tries, Verdict, after_failure, probed_address
 from perdure.core.events import Kind
-from perdure.core.retry import pause_before
+from perdure.core.retry import next_pause
 from perdure.core.work import Answer, Failure, Report
 from perdure.engine.change import set_task, tell, unwanted, whose
 from perdure.engine.probe import probe_failed, probe_found
 from perdure.engine.task import held_tasks, ref_of, rules_of
+from perdure.engine.tries import out_of_time, overdue
 from perdure.engine.uncertain import contradict, lose, other_claim, serve_held
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Row
@@ -30,6 +31,8 @@ class Completion:
 
     company: str
     report: Report
+    chance: float = 0.0
+    """From 0 to 1: how much of the jitter is cut off the pause that may follow. Dice roll outside of transactions."""
 
 
 def _keys(row: Completion) -> tuple[str, ...]:
@@ -42,12 +45,13 @@ def complete(tx: Tx, rows: Sequence[Completion]) -> Steps[Answer]:
     yield [ref_of(row.report) for row in rows]
     found = held_tasks(tx, [(row.company, row.report) for row in rows])
     return [
-        _settle(tx, row.report, *held) if held else other_claim(tx, row.company, row.report)
+        _settle(tx, row, *held) if held else other_claim(tx, row.company, row.report)
         for row, held in zip(rows, found, strict=True)
     ]
 
 
-def _settle(tx: Tx, row: Report, execution: ExecutionRow, task: Row) -> Answer:
+def _settle(tx: Tx, said: Completion, execution: ExecutionRow, task: Row) -> Answer:
+    row = said.report
     if row.outcome == "completed":
         return _succeed(tx, row, execution, task)
     failure = row.failure or Failure(code=row.outcome, message=f"the attempt was {row.outcome}")
@@ -56,7 +60,8 @@ def _settle(tx: Tx, row: Report, execution: ExecutionRow, task: Row) -> Answer:
         if row.saved is not None:
             scope = {"shard": execution.shard, "execution": execution.id, "address": row.address}
             tx.run("save_task", **scope, saved=row.saved)
-        fail_attempt(tx, execution, task, failure, cancelled=row.outcome == "cancelled")
+        cancelled = row.outcome == "cancelled"
+        fail_attempt(tx, execution, task, failure, cancelled=cancelled, chance=said.chance)
         return Answer.ACCEPTED
     if task["state"] == states.Task.DONE and task["probe_of"] is None:
         return contradict(tx, execution, task, row)
@@ -87,13 +92,17 @@ def _repeated(task: Row, same: set[states.Task]) -> Answer:
     return Answer.ALREADY_ACCEPTED if task["state"] in same else Answer.CONFLICT
 
 
-def fail_attempt(tx: Tx, execution: ExecutionRow, task: Row, failure: Failure, *, cancelled: bool = False) -> None:
+def fail_attempt(
+    tx: Tx, execution: ExecutionRow, task: Row, failure: Failure, *, cancelled: bool = False, chance: float = 0.0
+) -> None:
     """End an attempt that brought no result: try again, give up, or admit that nobody knows."""
     if task["probe_of"] is not None:
         probe_failed(tx, execution, task, failure)
         return
-    pause_ms = failure.retry_after_ms or pause_before(rules_of(task), task["attempt"] + 1, 0.0)
+    pause_ms = next_pause(rules_of(task), task["attempt"] + 1, chance, failure.retry_after_ms)
     permanent = failure.permanent or cancelled or unwanted(execution, task)
+    if not permanent and out_of_time(task, tx.now_ms + pause_ms):
+        permanent, failure = True, replace(failure, message=overdue(task, failure.message))
     facts = {**whose(task), "error": failure.message, "code": failure.code}
     verdict = after_failure(_tries(task, failure, permanent=permanent, next_ms=tx.now_ms + pause_ms))
     match verdict:

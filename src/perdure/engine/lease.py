@@ -10,6 +10,7 @@ from perdure.core import codec, states
 from perdure.core.work import LeasedTask, LeaseRequest
 from perdure.engine.change import stopped, whose
 from perdure.engine.complete import forgotten, key_forgotten
+from perdure.engine.tries import attempt_ms, out_of_time, watch_tries
 from perdure.engine.uncertain import lose
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Ref, Row
@@ -72,7 +73,10 @@ def _pick(tx: Tx, row: Lease, taken: set[tuple[str, str]]) -> list[Row]:
 def _reserve(tx: Tx, request: LeaseRequest, tasks: list[Row]) -> list[LeasedTask]:
     tasks = [task for task in tasks if _wanted(tx, task) and not _too_late(tx, task)]
     updated = tx.each("lease_task", [_reservation(tx, request, task) for task in tasks])
-    return [_leased(task, rows[0], request.lease_ms) for task, rows in zip(tasks, updated, strict=True) if rows]
+    given = [(task, rows[0]) for task, rows in zip(tasks, updated, strict=True) if rows]
+    for task, _ in given:
+        watch_tries(tx, task)
+    return [_leased(task, row, request.lease_ms, tx.now_ms) for task, row in given]
 
 
 def _wanted(tx: Tx, task: Row) -> bool:
@@ -80,6 +84,8 @@ def _wanted(tx: Tx, task: Row) -> bool:
     execution = tx.execution(task["execution"])
     if execution is None or task["state"] != states.Task.READY:
         return execution is not None
+    if out_of_time(task, tx.now_ms):  # the sweep is about to end it
+        return False
     return execution.state not in _HOLDING_BACK and not stopped(execution, task)
 
 
@@ -110,7 +116,7 @@ def _reservation(tx: Tx, request: LeaseRequest, task: Row) -> dict[str, Any]:
     }
 
 
-def _leased(task: Row, updated: Row, lease_ms: int) -> LeasedTask:
+def _leased(task: Row, updated: Row, lease_ms: int, now_ms: int) -> LeasedTask:
     facts = codec.decode(task["data"])
     return LeasedTask(
         execution=task["execution"],
@@ -124,6 +130,6 @@ def _leased(task: Row, updated: Row, lease_ms: int) -> LeasedTask:
         attempt=updated["attempt"],
         fence=updated["fence"],
         lease_ms=lease_ms,
-        timeout_ms=task["timeout_ms"],
+        timeout_ms=attempt_ms(task, now_ms),
         saved=task["saved"],
     )

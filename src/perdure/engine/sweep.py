@@ -13,6 +13,7 @@ from perdure.core.work import Failure
 from perdure.engine.change import set_task, tell, unwanted, whose
 from perdure.engine.complete import LEASE_EXPIRED, fail_attempt, forgotten, key_forgotten
 from perdure.engine.due import Pick, Sweep, due, orphaned
+from perdure.engine.tries import out_of_time
 from perdure.engine.uncertain import lose
 from perdure.engine.wake import let_go, put_ready, shut_out, wake
 from perdure.store.operation import Steps, operation
@@ -127,8 +128,8 @@ def _expire(tx: Tx, found: Row, *, lost_before_ms: int) -> None:
         return
     if task["lease_until_ms"] >= lost_before_ms:
         return
-    why = "its worker fell silent and the lease ran out"
-    if task["state"] != states.Task.LEASED or _spent(task) or unwanted(execution, task):
+    why = f"its worker fell silent and the lease ran out, on try {task['attempt']} of {task['max_attempts']}"
+    if task["state"] != states.Task.LEASED or _spent(tx, task) or unwanted(execution, task):
         fail_attempt(tx, execution, task, Failure(LEASE_EXPIRED, why))
     elif key_forgotten(task, tx.now_ms):
         lose(tx, execution, task, forgotten(task, why), whose(task), silent=True)
@@ -140,8 +141,9 @@ def _expire(tx: Tx, found: Row, *, lost_before_ms: int) -> None:
         tell(tx, execution, Kind.ATTEMPT_LOST, task["address"], {**whose(task), "why": why})
 
 
-def _spent(task: Row) -> bool:
-    return task["delivery"] != Delivery.AT_MOST_ONCE and task["attempt"] >= task["max_attempts"]
+def _spent(tx: Tx, task: Row) -> bool:
+    tried = task["delivery"] != Delivery.AT_MOST_ONCE and task["attempt"] >= task["max_attempts"]
+    return tried or out_of_time(task, tx.now_ms)
 
 
 @operation()

@@ -25,6 +25,7 @@ from perdure.engine.sweep import (
     fire_timers,
 )
 from perdure.engine.token import EXPIRING, EXPIRY, expire_tokens
+from perdure.engine.tries import OVERDUE, TRIES, expire_tries
 from perdure.errors import Retryable, StoreFailed
 from perdure.log import get_log
 from perdure.server.bridge import Bridge
@@ -60,6 +61,7 @@ SWEEPS: tuple[SweepKind, ...] = (
     SweepKind("timers", "timer_ms", fire_timers, TIMERS),
     SweepKind("tasks", "task_ms", expire_tasks, SILENT_WORKERS),
     SweepKind("owners", "owned_ms", expire_owned, SILENT_HOLDERS),
+    SweepKind(TRIES, "tries_ms", expire_tries, OVERDUE),
     SweepKind(EXPIRY, "token_ms", expire_tokens, EXPIRING),
     SweepKind(LEFT, "children_ms", cancel_children, LEAVING),
 )

@@ -66,7 +66,9 @@ class DirectTaskSource:
 
     async def report(self, worker: str, reports: Sequence[Report]) -> list[Answer]:
         """Give all reports to the writer at once, so that they share a commit; answer them one by one."""
-        said = [self._bridge.run(complete, Completion(self._company, one)) for one in reports]
+        random = self._node.parts.random
+        rows = [Completion(self._company, one, 0.0 if one.failure is None else random.uniform(0, 1)) for one in reports]
+        said = [self._bridge.run(complete, row) for row in rows]
         results = await asyncio.gather(*said, return_exceptions=True)
         return [_answer(result) for result in results]
 

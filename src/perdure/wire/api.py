@@ -167,7 +167,6 @@ class FunctionSource(Protocol):
         ...
 
     async def renew(self, worker: str, held: Sequence[HeldExecution], lease_ms: int) -> list[Answer]:
-        What it yields names these queues: the store and the company whose they are. A result belongs to these alone.
         """Prolong ownerships; `lease_lost` tells the holder to stop."""
         ...
 

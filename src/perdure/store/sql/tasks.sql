@@ -87,6 +87,15 @@ WHERE shard = :shard AND execution = :execution AND address = :address;
 -- Keep what a body saved, for its next attempt.
 UPDATE tasks SET saved = :saved WHERE shard = :shard AND execution = :execution AND address = :address;
 
+-- name: revive_task
+-- Give a dead task tries anew: whoever held it is shut out.
+UPDATE tasks SET fence = fence + 1, max_attempts = :max_attempts, rules = :rules
+WHERE shard = :shard AND execution = :execution AND address = :address;
+
+-- name: task_scheduling
+-- What was said of a task when it was scheduled.
+SELECT data FROM events WHERE shard = :shard AND execution = :execution AND seq = :seq;
+
 -- name: open_claim
 -- Let a task be tried once more: whoever held it is shut out, and its key is taken to be new.
 UPDATE tasks SET fence = fence + 1, max_attempts = max_attempts + 1, first_ms = NULL
