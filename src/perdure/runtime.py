@@ -22,6 +22,7 @@ from perdure.client.http import HttpApi
 from perdure.client.results import AgentResult
 from perdure.client.tasks import HttpTaskSource
 from perdure.core.codec import Json
+from perdure.core.tokens import token_of
 from perdure.core.views import ExecutionSummary, StartRequest
 from perdure.core.work import Lane
 from perdure.engine.keys import DEFAULT_COMPANY
@@ -129,6 +130,26 @@ class AgentRuntime:
     def attach(self, execution_id: str) -> AgentHandle:
         """Return a handle on any execution, by its id alone."""
         return AgentHandle(execution_id, self)
+
+    async def complete_token_async(self, token: str, value: Json = None, *, by: str = "") -> None:
+        """End a token's wait with a value. `token` is its secret, its callback address, or its id.
+
+        The same answer again changes nothing. Raises `NotFound` (`no_such_token`), `Conflict` (`token_used`,
+        `token_expired`, `ended`).
+        """
+        self._ensure_open()
+        await self.join(self.api.complete_token(token_of(token), value, by=by))
+
+    def complete_token(self, token: str, value: Json = None, *, by: str = "") -> None:
+        self.wait(self._run(self.complete_token_async(token, value, by=by)))
+
+    async def fail_token_async(self, token: str, error: str, *, by: str = "") -> None:
+        """End a token's wait with an error, which the code that waits for it meets. Otherwise as `complete_token`."""
+        self._ensure_open()
+        await self.join(self.api.fail_token(token_of(token), error, by=by))
+
+    def fail_token(self, token: str, error: str, *, by: str = "") -> None:
+        self.wait(self._run(self.fail_token_async(token, error, by=by)))
 
     async def executions_async(
         self, *, state: str | None = None, agent: str | None = None, limit: int = 50

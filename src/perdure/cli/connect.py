@@ -13,6 +13,7 @@ from perdure.errors import Unreachable
 
 if TYPE_CHECKING:
     from perdure.client.http import HttpApi
+    from perdure.core.codec import Json
 
 T = TypeVar("T")
 
@@ -35,6 +36,21 @@ Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; kept
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Execution = Annotated[str, typer.Argument(metavar="EXECUTION", help="The execution's id.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+Value = Annotated[
+    str, typer.Option("--value", metavar="JSON", help="A value, as JSON. What is not JSON is text.", show_default=False)
+]
+
+
+def value_of(given: str) -> Json:
+    """Return what was typed as a value: JSON if it is that, else the text itself."""
+    from perdure.core import codec
+
+    try:
+        return codec.decode(given)
+    except ValueError:
+        return given
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perdure.cli.connect import AsJson, By, Execution, Reason, Server, ask
+from perdure.cli.connect import AsJson, By, Execution, Reason, Server, Value, ask, value_of
 from perdure.core import states
 
 if TYPE_CHECKING:
@@ -126,6 +126,23 @@ def send(
 ) -> None:
     """Say something to the agent; it reads it before its next turn."""
     _tell(server, execution, as_json, lambda api: api.send(execution, text, by=by or _who(), dedupe=dedupe))
+
+
+@app.command()
+def signal(
+    execution: Execution,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What its code waits for.", show_default=False)],
+    value: Value = "null",
+    dedupe: Annotated[
+        str | None, typer.Option(metavar="KEY", help="The same key again changes nothing.", show_default=False)
+    ] = None,
+    by: By = "",
+    server: Server = None,
+    as_json: AsJson = False,
+) -> None:
+    """Send a signal to its code, whether or not that waits for it yet."""
+    given = value_of(value)
+    _tell(server, execution, as_json, lambda api: api.signal(execution, name, given, by=by or _who(), dedupe=dedupe))
 
 
 async def _whole(api: HttpApi, execution: str) -> tuple[ExecutionView, list[Event], list[TaskView]]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from perdure.cli import approvals, effects, executions, failure
+from perdure.cli import approvals, effects, executions, failure, tokens
 from perdure.cli.connect import AsJson
 from perdure.cli.demo import demo
 from perdure.cli.doctor import doctor
@@ -65,6 +65,7 @@ def build_app(*, with_skills: bool = True) -> typer.Typer:
     app.command(short_help="Run the tools of agents.")(worker)
     app.add_typer(executions.app, name="executions", short_help="See what runs and what happened; steer it.")
     app.add_typer(approvals.app, name="approvals", short_help="Decide on the calls that wait for a person.")
+    app.add_typer(tokens.app, name="tokens", short_help="End waits that code handed out tokens for.")
     app.add_typer(effects.app, name="effects", short_help="Effects on the outside world: list, check, rule.")
     app.command(short_help="Say whether anything could have been done twice.")(prove)
     app.add_typer(_skills() if with_skills else typer.Typer(), name="skills", help=SKILLS)

@@ -42,6 +42,16 @@ AllowHost = Annotated[
 AllowOrigin = Annotated[
     list[str] | None, typer.Option(metavar="URL", help="A web page that may call this server. May be repeated.")
 ]
+PublicUrl = Annotated[
+    str,
+    typer.Option(
+        "--public-url",
+        metavar="URL",
+        envvar="PERDURE_PUBLIC_URL",
+        help="Where the outside reaches this server: what callback addresses begin with. By default its own address.",
+        show_default=False,
+    ),
+]
 NoAuth = Annotated[bool, typer.Option("--insecure-no-auth", help="Ask for no key. Only on loopback.")]
 LeaseSeconds = Annotated[
     float,
@@ -57,6 +67,7 @@ def server(
     insecure_no_auth: NoAuth = False,
     allow_host: AllowHost = None,
     allow_origin: AllowOrigin = None,
+    public_url: PublicUrl = "",
     lease_seconds: LeaseSeconds = 30.0,
     log_level: LogLevel = "info",
     as_json: AsJson = False,
@@ -83,6 +94,7 @@ def server(
             port=port,
             hosts=tuple(allow_host or ()),
             origins=tuple(allow_origin or ()),
+            public_url=_public(public_url),
             auth=not insecure_no_auth,
             state_file=state_file.default_path(),
         ),
@@ -145,9 +157,11 @@ async def _serve(plan: Plan, node: Node) -> int:
     worker = local_worker(node, plan.agents) if plan.agents else None
 
     def ready(ready: Ready) -> None:
+        node.public_url = plan.options.public_url or ready.url
         node.announce(ready.url)
         _tell_ready(plan, node, ready)
 
+    node.public_url = plan.options.public_url
     node.start()
     try:
         work = asyncio.create_task(worker.run(), name="worker") if worker else None
@@ -192,6 +206,15 @@ def _scripts(given: Sequence[str]) -> dict[str, Script]:
             raise typer.BadParameter(f"{one!r} is not of the form NAME=MODULE:SCRIPT.", param_hint="--script")
         scripts[name] = load_target(target)  # pyright: ignore[reportArgumentType] - a script is any callable or list
     return scripts
+
+
+def _public(given: str) -> str:
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(given)
+    if given and (parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment):
+        raise typer.BadParameter(f"{given!r} is no address like https://example.com.", param_hint="--public-url")
+    return given.rstrip("/")
 
 
 def _file(given: str) -> str:

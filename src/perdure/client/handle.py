@@ -82,6 +82,17 @@ class AgentHandle:
     def send(self, text: str, *, by: str = "", dedupe: str | None = None) -> int:
         return self._runtime.wait(self._here(lambda: self.send_async(text, by=by, dedupe=dedupe)))
 
+    async def signal_async(self, name: str, value: Json = None, *, by: str = "", dedupe: str | None = None) -> int:
+        """Send a signal into it, whether or not it waits for one yet. The same `dedupe` again changes nothing.
+
+        Raises `Conflict` (`ended`) when it has ended.
+        """
+        api = self._runtime.api
+        return await self._runtime.join(api.signal(self.execution_id, name, value, by=by, dedupe=dedupe))
+
+    def signal(self, name: str, value: Json = None, *, by: str = "", dedupe: str | None = None) -> int:
+        return self._runtime.wait(self._here(lambda: self.signal_async(name, value, by=by, dedupe=dedupe)))
+
     async def pause_async(self, reason: str = "", *, by: str = "") -> None:
         """Start nothing more until it is resumed; what is in flight is recorded."""
         await self._runtime.join(self._runtime.api.pause(self.execution_id, by=by, reason=reason))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from perdure.client.channel import Ask, Channel
 from perdure.client.follow import Follower
+from perdure.client.http_waits import HttpWaits
 from perdure.client.tasks import HttpTaskSource
 from perdure.core import states
 from perdure.core.chain import LogPage
@@ -39,7 +40,7 @@ __all__ = ["HttpApi", "HttpTaskSource"]
 T = TypeVar("T")
 
 
-class HttpApi:
+class HttpApi(HttpWaits):
     """`Api` of the company that the key belongs to, at `url`. Belongs to the event loop that first uses it."""
 
     def __init__(
@@ -52,7 +53,7 @@ class HttpApi:
         random: Random | None = None,
     ) -> None:
         """`url` may end in `/`, `/api` or `/v1`; `transport` replaces the sockets. Nothing is sent yet."""
-        self._channel = Channel(url, key, transport=transport, clock=clock, random=random)
+        super().__init__(Channel(url, key, transport=transport, clock=clock, random=random))
 
     @property
     def url(self) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from perdure.core.codec import Json
 from perdure.core.events import Event, Kind, reply_in
+from perdure.core.tokens import TOKEN_ENDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,9 +201,9 @@ def _about_the_run(event: Event, at: tuple[int, int, str]) -> AgentEvent:
     match event.kind:
         case Kind.EFFECT_RULED:
             return EffectRuled(*at, data["ruling"], data["by"], data["reason"])
-        case Kind.WAIT_OPENED:
+        case Kind.WAIT_OPENED if "tool" in data:
             return ApprovalRequested(*at, data["id"], data["tool"], data["args"])
-        case Kind.WAIT_RESOLVED:
+        case Kind.WAIT_RESOLVED if data["decision"] not in TOKEN_ENDS:
             return ApprovalDecided(*at, data["id"], data["decision"], data["by"], data["reason"])
         case Kind.MESSAGE:
             return MessageReceived(*at, data["text"], data["by"])

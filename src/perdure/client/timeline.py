@@ -13,6 +13,7 @@ from typing import Any, Literal, cast
 from perdure.core import states
 from perdure.core.codec import Json
 from perdure.core.events import ANSWERS, Event, Kind, reply_in
+from perdure.core.tokens import TOKEN_ENDS
 from perdure.core.views import TaskView
 
 
@@ -204,9 +205,9 @@ def _tools(log: Sequence[Event], tasks: dict[str, TaskView]) -> Iterable[ToolSte
     calls: dict[str, _Call] = {}
     for event in log:
         match event.kind:
-            case Kind.WAIT_OPENED:
+            case Kind.WAIT_OPENED if "tool" in event.data:
                 calls.setdefault(_call_of(event.address), _Call()).opened = event
-            case Kind.WAIT_RESOLVED:
+            case Kind.WAIT_RESOLVED if event.data["decision"] not in TOKEN_ENDS:
                 calls.setdefault(_call_of(event.address), _Call()).resolved = event
             case Kind.TASK_SCHEDULED:
                 calls.setdefault(event.address, _Call()).scheduled = event
@@ -395,13 +396,37 @@ def _news(event: Event) -> News | None:
             return News(event.kind, event.at_ms, said["reason"], said["by"])
         case Kind.RESUMED | Kind.STOP_REQUESTED:
             return News(event.kind, event.at_ms, "", said["by"])
-        case Kind.TIMER_SET:
-            return News(event.kind, event.at_ms, f"{(said['due_ms'] - event.at_ms) / 1000:g} s")
         case Kind.COMPLETED:
-            return News(event.kind, event.at_ms, str(said["output"].get("result", "")))
+            return News(event.kind, event.at_ms, _result(said["output"]))
         case Kind.FAILED:
             return News(event.kind, event.at_ms, said["error"])
         case Kind.CANCELLED:
             return News(event.kind, event.at_ms)
+        case _:
+            return _waited_for(event)
+
+
+def _result(output: Json) -> str:
+    """Return what came of it: an agent's answer, or whatever a durable function returned."""
+    return str(output.get("result", "") if isinstance(output, dict) else output)
+
+
+def _waited_for(event: Event) -> News | None:
+    """Return what it says about waits for something outside: dates, tokens, signals, executions that it began."""
+    said = event.data
+    match event.kind:
+        case Kind.TIMER_SET:
+            return News(event.kind, event.at_ms, f"{(said['due_ms'] - event.at_ms) / 1000:g} s")
+        case Kind.SIGNAL:
+            return News(event.kind, event.at_ms, f"{said['name']} = {said['value']}", said["by"])
+        case Kind.WAIT_OPENED if "tool" not in said:
+            return News(event.kind, event.at_ms, f"for {said['kind']} {said['name']}")
+        case Kind.WAIT_RESOLVED if said["decision"] in TOKEN_ENDS:
+            answer = said.get("error", said.get("value"))
+            return News(event.kind, event.at_ms, f"{said['decision']}: {answer}", said["by"])
+        case Kind.CHILD_STARTED:
+            return News(event.kind, event.at_ms, f"{said['agent']} as {said['execution']}")
+        case Kind.CHILD_ENDED:
+            return News(event.kind, event.at_ms, f"{said['execution']} {said['state']}")
         case _:
             return None

@@ -11,6 +11,7 @@ from typing import Literal
 
 from perdure.core.codec import Json
 from perdure.core.events import Event
+from perdure.core.tokens import Issuer
 from perdure.core.work import LEASE_MS, Answer, FunctionLane
 from perdure.errors import InvalidInput
 
@@ -52,6 +53,8 @@ class ClaimedExecution:
     """How long it was owned so far, all owners together."""
     events: tuple[Event, ...]
     """Above `known`, in order, without a gap; the rest up to `last_seq` is read page by page."""
+    tokens: Issuer | None = None
+    """Makes the secrets of the tokens that it opens."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,9 @@ LENGTH = len(PREFIX) + 43
 PATH = "/v1/tokens/"
 """Where a secret is used: this path of the server, and the secret."""
 
+TOKEN_ENDS = frozenset({"complete", "fail", "expire"})
+"""Decisions that end the wait for a token, not one for an approval."""
+
 
 def company_key(store_key: bytes, company: str) -> str:
     """Return the key that a company's secrets are derived with. Only for holders of that company's executions."""
@@ -31,6 +34,12 @@ def hash_of(secret: str) -> str:
 def is_secret(text: str) -> bool:
     """Say whether a text has the form of a secret. Tells nothing about whether there is such a one."""
     return len(text) == LENGTH and text.startswith(PREFIX) and text.isascii()
+
+
+def token_of(given: str) -> str:
+    """Return the secret or id that somebody gave, who may have pasted the whole address."""
+    given = given.strip()
+    return given.partition(PATH)[2].partition("/")[0] if PATH in given else given
 
 
 @dataclass(frozen=True, slots=True)

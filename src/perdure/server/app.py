@@ -22,6 +22,7 @@ from perdure.server.auth import Gate, KeyGate, OpenGate
 from perdure.server.backend import Backend
 from perdure.server.call import CALL, Call
 from perdure.server.guard import ClientGone, Guard, Head
+from perdure.server.open_tokens import OpenTokens, secret_in, shown
 from perdure.server.options import ServeOptions
 from perdure.server.reply import error_headers, send_error, send_json
 from perdure.server.routes import control
@@ -44,7 +45,9 @@ class App:
         self._limits = options.limits
         self._guard = Guard(options)
         self._gate: Gate = KeyGate(backend) if options.auth else OpenGate()
-        self._streams = Streams(clock or SystemClock(), options.beat_seconds)
+        clock = clock or SystemClock()
+        self._streams = Streams(clock, options.beat_seconds)
+        self._tokens = OpenTokens(backend, clock)
         self._control = control_app(backend.info().version)
 
     def drain(self) -> None:
@@ -63,7 +66,7 @@ class App:
         except ClientGone:
             return
         except Exception as error:
-            log.exception("http.failed", method=scope["method"], path=scope["path"], error=type(error).__name__)
+            log.exception("http.failed", method=scope["method"], path=shown(scope["path"]), error=type(error).__name__)
             if not progress.started:
                 await send_error(send, _internal())
 
@@ -72,6 +75,9 @@ class App:
         path: str = scope["path"]
         if path in routes.OPEN and scope["method"] in ("GET", "HEAD"):
             await self._answer_open(path, head, progress)
+            return
+        if secret := secret_in(path):
+            await self._tokens.answer(secret, scope, head, receive, progress)
             return
         principal = await self._gate.admit(head)
         if not self._backend.accepting:

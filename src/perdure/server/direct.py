@@ -38,6 +38,7 @@ from perdure.engine.rule import Rule, rule
 from perdure.engine.signal import Signal, signal
 from perdure.engine.start import Start, start
 from perdure.errors import InvalidInput
+from perdure.server.direct_waits import DirectWaits
 from perdure.store.protocol import Reads
 from perdure.store.tx import Note
 
@@ -52,10 +53,11 @@ POLL_SECONDS = 5.0
 """How often a follower looks without a hint."""
 
 
-class DirectApi:
+class DirectApi(DirectWaits):
     """`Api` of one company over a node."""
 
     def __init__(self, node: Node, company: str) -> None:
+        super().__init__(node.bridge, company, node.parts.clock, node.parts.random)
         self._node = node
         self._bridge = node.bridge
         self._company = company

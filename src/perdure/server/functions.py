@@ -83,7 +83,7 @@ class DirectFunctionSource:
                 news = self._news(request.watch, heard)
                 left = (until_ms - clock.monotonic_ms()) / 1000
                 if claimed or news or left <= 0 or self._node.draining:
-                    return Claims(tuple(_claimed(one, request.lease_ms) for one in claimed), news)
+                    return Claims(tuple(self._given(one, request.lease_ms) for one in claimed), news)
                 try:
                     await asyncio.wait_for(stir.wait(), min(left, POLL_SECONDS))
                 except TimeoutError:
@@ -182,6 +182,19 @@ class DirectFunctionSource:
                 said = Answer.ALREADY_ACCEPTED if answer.again else Answer.ACCEPTED
                 return Reply(said, outcome="ended" if operation is finish else "released")
 
+    def _given(self, one: Claimed, lease_ms: int) -> ClaimedExecution:
+        return ClaimedExecution(
+            execution=one.ref.execution,
+            name=one.agent,
+            build=one.build,
+            fence=one.fence,
+            lease_ms=lease_ms,
+            last_seq=one.last_seq,
+            active_ms=one.active_ms,
+            events=tuple(events_of(one.events)),
+            tokens=self._node.issuer(one.company),
+        )
+
     async def _claim(self, request: ClaimRequest) -> list[Claimed]:
         if not request.slots:
             return []
@@ -256,19 +269,6 @@ class HeardJournal:
 
     async def halt(self, event: Literal["pause", "stick"], reason: str, message: str) -> None:
         await self._journal.halt(event, reason, message)
-
-
-def _claimed(one: Claimed, lease_ms: int) -> ClaimedExecution:
-    return ClaimedExecution(
-        execution=one.ref.execution,
-        name=one.agent,
-        build=one.build,
-        fence=one.fence,
-        lease_ms=lease_ms,
-        last_seq=one.last_seq,
-        active_ms=one.active_ms,
-        events=tuple(events_of(one.events)),
-    )
 
 
 def _news(answer: News) -> Reply:

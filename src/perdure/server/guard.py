@@ -8,9 +8,11 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable
+from urllib.parse import urlsplit
 
 from starlette.types import Receive
 
+from perdure.core.tokens import PATH as TOKEN_PATH
 from perdure.errors import LimitExceeded, UserError
 from perdure.server.options import ServeOptions
 from perdure.wire import routes
@@ -38,7 +40,7 @@ _WILDCARDS = frozenset({"0.0.0.0", "::", ""})
 _NO_BODY = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
 _SMALL_BODY = 64 * 1024
 _LARGE = frozenset({routes.EXECUTIONS, *routes.WORKER} - {routes.BEGIN})
-_LARGE_ENDINGS = ("/messages", "/effects/ruling")
+_LARGE_ENDINGS = ("/messages", "/signals", "/effects/ruling")
 
 
 class ClientGone(Exception):
@@ -49,7 +51,8 @@ class Guard:
     """The checks that need only the headers. One per server; its memory of good hosts is bounded."""
 
     def __init__(self, options: ServeOptions) -> None:
-        names = {"localhost", "127.0.0.1", "::1", options.host, *options.hosts}
+        public = urlsplit(options.public_url).hostname or "localhost"
+        names = {"localhost", "127.0.0.1", "::1", options.host, public, *options.hosts}
         self._hosts = {name.lower().strip("[]") for name in names}
         self._any_address = options.host in _WILDCARDS
         self._origins = {origin.lower().rstrip("/") for origin in options.origins}
@@ -128,6 +131,8 @@ def check_body(method: str, path: str, head: Head) -> int:
 
 def body_cap(path: str) -> int:
     """Return the largest body of a route, in bytes."""
+    if path.startswith(TOKEN_PATH):
+        return routes.MAX_TOKEN_BYTES
     return routes.MAX_BODY_BYTES if path in _LARGE or path.endswith(_LARGE_ENDINGS) else _SMALL_BODY
 
 

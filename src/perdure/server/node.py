@@ -17,6 +17,7 @@ from typing import Any, cast
 import anyio
 
 from perdure.core.ports import Clock, Random
+from perdure.core.tokens import Issuer, company_key
 from perdure.core.views import ServerInfo
 from perdure.core.work import WorkerInfo
 from perdure.engine.due import Sweep
@@ -70,6 +71,8 @@ class Node:
         self.parts = parts
         mail = Mailboxes()
         self.hub = Hub(mail)
+        self.public_url = ""
+        """Where the public reaches this server, for the addresses of tokens; empty if nowhere."""
         self.failure: PerdureError | None = None
         self.draining = False
         self._store = store
@@ -151,6 +154,10 @@ class Node:
     def functions(self, company: str) -> DirectFunctionSource:
         """Return the durable functions of one company."""
         return self._functions.setdefault(company, DirectFunctionSource(self, company))
+
+    def issuer(self, company: str) -> Issuer:
+        """Return what makes the secrets of a company's tokens, for whoever holds its executions."""
+        return Issuer(company_key(self._store.token_key, company), self.public_url)
 
     async def authenticate(self, key: str) -> Principal | None:
         return await self.bridge.read(lambda reads: principal_of(reads, key))

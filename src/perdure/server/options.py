@@ -43,6 +43,8 @@ class ServeOptions:
     """0 takes a free one."""
     hosts: tuple[str, ...] = ()
     """Names that clients may use for this server, beside loopback's and `host`."""
+    public_url: str = ""
+    """Where the public reaches this server (`https://example.com`): what the addresses of tokens begin with."""
     origins: tuple[str, ...] = ()
     """Web pages (`https://ui.example.com`) that may call this server, beside its own."""
     auth: bool = True

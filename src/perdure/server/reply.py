@@ -29,6 +29,8 @@ def error_headers(error: PerdureError) -> list[tuple[bytes, bytes]]:
     """Return the headers that go with an error."""
     if status_of(error) == 401:
         return [_ASK_FOR_KEY]
+    if error.code == "rate_limited":
+        return [(b"retry-after", str(error.details.get("retry_after_seconds", 60)).encode())]
     return [_SOON] if error.code in NOT_SENT else []
 
 

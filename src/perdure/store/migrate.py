@@ -27,7 +27,7 @@ from perdure.store.sql_store import statements
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 META_KEYS = {"owner_epoch": "0", "clock_ms": "0"}
-"""What `meta` starts with, beside `store_id`: see ownership.py and clock.py."""
+"""What `meta` starts with, beside `store_id` and `token_key`: see ownership.py and clock.py."""
 
 _FOUNDATION = """
 CREATE TABLE IF NOT EXISTS meta (key TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL);
@@ -103,7 +103,8 @@ def migrate(session: Session, random: Random, steps: Sequence[Migration] | None 
 
 
 def _fill_meta(session: Session, random: Random) -> None:
-    for key, value in {"store_id": f"sto_{random.token(16).hex()}", **META_KEYS}.items():
+    made = {"store_id": f"sto_{random.token(16).hex()}", "token_key": random.token(32).hex()}
+    for key, value in {**made, **META_KEYS}.items():
         session.execute(
             "INSERT INTO meta (key, value) VALUES (:key, :value) ON CONFLICT (key) DO NOTHING", key=key, value=value
         )

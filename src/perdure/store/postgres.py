@@ -59,6 +59,7 @@ class PostgresStore:
         self, address: Address, queries: Mapping[str, Query], link: PostgresLink, meta: Mapping[str, str]
     ) -> None:
         self.id = meta["store_id"]
+        self.token_key = bytes.fromhex(meta["token_key"])
         self._address = address
         self._queries = queries
         self._link: PostgresLink | None = link

@@ -64,6 +64,8 @@ class Store(Protocol):
 
     id: str
     """Random, written when the database was made: tells two stores apart."""
+    token_key: bytes
+    """Random, as old: what secrets of tokens are derived with. Never leaves the process that has the store open."""
     dialect: str
 
     def write(self) -> AbstractContextManager[Connection]:

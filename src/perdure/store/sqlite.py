@@ -63,6 +63,7 @@ class SqliteStore:
         self, link: SqliteLink, statements: Mapping[str, Statement], clock: Clock, meta: Mapping[str, str]
     ) -> None:
         self.id = meta["store_id"]
+        self.token_key = bytes.fromhex(meta["token_key"])
         self.place = link.place
         self._link = link
         self._clock = StoreClock(clock, int(meta["clock_ms"]))

@@ -28,9 +28,10 @@ from perdure.core.views import (
     TaskView,
 )
 from perdure.core.work import Answer, Begin, Held, LeasedTask, LeaseRequest, Report, WorkerInfo
+from perdure.wire.api_waits import WaitsApi
 
 
-class Api(Protocol):
+class Api(WaitsApi, Protocol):
     """What a client may ask. A normal return of a verb that changes something means: it survives kill -9."""
 
     async def info(self) -> ServerInfo: ...
@@ -151,6 +152,7 @@ class TaskSource(Protocol):
     def alive(self, info: WorkerInfo) -> AsyncIterator[str]:
         """Hold the liveness connection: yields at once when it is open and at every sign of life; ends when it closes.
 
+        What it yields names these queues: the store and the company whose they are. A result belongs to these alone.
         When it closes, the server shrinks this worker's leases to `ORPHAN_LEASE_MS`; the next heartbeat restores them.
         """
         ...

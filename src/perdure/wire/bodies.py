@@ -40,6 +40,35 @@ class MessageBody:
 
 
 @dataclass(frozen=True, slots=True)
+class SignalBody:
+    """A signal into an execution."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+    name: str
+    value: Json = None
+    by: str = ""
+    dedupe: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CompleteBody:
+    """What a token was waited for."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+    value: Json = None
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FailBody:
+    """Why what a token was waited for will not come."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+    error: str
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ReasonBody:
     """Who wants an execution paused, resumed, stopped or cancelled, and why."""
 

@@ -21,6 +21,7 @@ STATUS_OF_CODE = {
     "request_timeout": 408,
     "unsupported_media_type": 415,
     "compressed_body": 415,
+    "rate_limited": 429,
     "headers_too_large": 431,
 }
 """Codes that travel with another status than their class: HTTP has words for these."""

@@ -18,6 +18,7 @@ EXECUTIONS = "/v1/executions"
 EXECUTION = "/v1/executions/{execution}"
 EVENTS = "/v1/executions/{execution}/events"
 MESSAGES = "/v1/executions/{execution}/messages"
+SIGNALS = "/v1/executions/{execution}/signals"
 PAUSE = "/v1/executions/{execution}/pause"
 RESUME = "/v1/executions/{execution}/resume"
 STOP = "/v1/executions/{execution}/stop"
@@ -29,6 +30,8 @@ RULING = "/v1/executions/{execution}/effects/ruling"
 APPROVALS = "/v1/approvals"
 DECISION = "/v1/approvals/{approval}/decision"
 EFFECTS = "/v1/effects"
+TOKEN_COMPLETE = "/v1/tokens/{token}/complete"
+TOKEN_FAIL = "/v1/tokens/{token}/fail"
 WORKERS = "/v1/workers"
 
 LEASE = "/v1/worker/lease"
@@ -46,13 +49,15 @@ WORKER = frozenset({LEASE, BEGIN, REPORT, BEAT, HAND_BACK, ALIVE, CLAIM, RENEW, 
 """Those of the worker API."""
 
 OPEN = frozenset({HEALTH, READY})
-"""The routes that need no key. There are no others."""
+"""The routes that need no key. Beside them only a token's address, whose secret is the right to it."""
 
 ANY = "any"
 """What a `state` filter says to mean all of them."""
 
 MAX_BODY_BYTES = 9 * 1024 * 1024
 """Largest request: one value of the largest size, and its envelope."""
+MAX_TOKEN_BYTES = 1024 * 1024
+"""Largest request of somebody who has nothing but a token."""
 
 
 def fill(template: str, **parts: str) -> str:

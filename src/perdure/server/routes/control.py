@@ -19,14 +19,17 @@ from perdure.server.stream import EventStream
 from perdure.wire import codec, frames, routes
 from perdure.wire.bodies import (
     ApprovalList,
+    CompleteBody,
     DecisionBody,
     EffectList,
     EventList,
+    FailBody,
     FindingList,
     MessageBody,
     ReasonBody,
     RulingBody,
     Sent,
+    SignalBody,
     StartBody,
     TaskList,
     WorkerList,
@@ -117,6 +120,27 @@ async def events(
 async def send(call: Caller, execution: str, body: MessageBody) -> Response:
     seq = await call.api.send(execution, body.text, by=call.by(body.by), dedupe=body.dedupe)
     return _reply(Sent(seq), 201)
+
+
+@router.post(routes.SIGNALS, status_code=201, response_model=Sent, summary="Send a signal into an execution")
+async def signal(call: Caller, execution: str, body: SignalBody) -> Response:
+    seq = await call.api.signal(execution, body.name, body.value, by=call.by(body.by), dedupe=body.dedupe)
+    return _reply(Sent(seq), 201)
+
+
+@router.post(
+    routes.TOKEN_COMPLETE, status_code=204, summary="End a token's wait with a value: by its id, or its secret alone"
+)
+async def complete_token(call: Caller, token: str, body: CompleteBody | None = None) -> Response:
+    asked = body or CompleteBody()
+    await call.api.complete_token(token, asked.value, by=call.by(asked.by))
+    return Response(status_code=204)
+
+
+@router.post(routes.TOKEN_FAIL, status_code=204, summary="End a token's wait with an error")
+async def fail_token(call: Caller, token: str, body: FailBody) -> Response:
+    await call.api.fail_token(token, body.error, by=call.by(body.by))
+    return Response(status_code=204)
 
 
 @router.post(routes.PAUSE, status_code=204, summary="Pause an execution")

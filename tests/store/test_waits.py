@@ -1,0 +1,99 @@
+"""Waits on both databases: tokens, signals, children and timers, each once, with the same text of SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine_bench import AGENT, COMPANY, SPEC, Bench, bench_in
+from perdure.core import codec
+from perdure.core.ids import shard_of
+from perdure.core.items import AwaitSignal, OpenToken, SetTimer, StartChild
+from perdure.core.tokens import Issuer, company_key, hash_of
+from perdure.engine.due import Sweep
+from perdure.engine.orphans import cancel_children
+from perdure.engine.park import Finish, finish
+from perdure.engine.signal import Signal, signal
+from perdure.engine.sweep import fire_timers
+from perdure.engine.token import EndToken, TokenEnded, end_token, expire_tokens
+from perdure.errors import Conflict, NotFound
+from perdure.store.postgres import open_postgres
+from perdure.store.protocol import Row
+from perdure.testing.clock import FakeClock, SeededRandom
+
+
+class LockingBench(Bench):
+    """A bench over a database whose readers cannot run the query that locks."""
+
+    def execution(self, execution: str) -> Row:
+        with self.store.write() as connection:
+            found = connection.row("lock_executions", wanted=codec.encode({execution: shard_of(execution)}))
+        assert found is not None
+        return found
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    if request.param == "sqlite":
+        with bench_in(tmp_path) as made:
+            yield made
+        return
+    store = open_postgres(request.getfixturevalue("postgres_database"), random=SeededRandom())
+    try:
+        yield LockingBench(store, FakeClock())  # type: ignore[arg-type] - a store is a store
+    finally:
+        store.close()
+
+
+def token(bench: Bench, timeout_ms: int | None = None) -> tuple[OpenToken, str]:
+    secret = Issuer(company_key(bench.store.token_key, COMPANY)).secret("tok_1")
+    return OpenToken("token yes", "d", "tok_1", "yes", hash_of(secret), "", timeout_ms), secret
+
+
+def test_a_token_ends_once(bench: Bench) -> None:
+    item, secret = token(bench)
+    held = bench.waiting(item)
+    row = EndToken("complete", hash=hash_of(secret), value='{"a":1}')
+    assert bench.twice(end_token, row) == (TokenEnded(held.ref, first=True), TokenEnded(held.ref, first=False))
+    assert isinstance(bench.do(end_token, EndToken("fail", hash=hash_of(secret), error="no")), Conflict)
+    assert isinstance(bench.do(end_token, EndToken("complete", hash=hash_of("x"))), NotFound)
+    assert bench.last(held.ref.execution).data["value"] == {"a": 1}
+    assert bench.ready() == [held.ref.execution]
+
+
+def test_a_token_expires_once(bench: Bench) -> None:
+    item, _ = token(bench, timeout_ms=0)
+    held = bench.waiting(item)
+    assert bench.twice(expire_tokens, Sweep(10)) == (1, 0)
+    assert bench.last(held.ref.execution).data["decision"] == "expire"
+
+
+def test_a_signal_counts_once(bench: Bench) -> None:
+    held = bench.waiting(AwaitSignal("signal go", "d", "go"))
+    row = Signal(COMPANY, held.ref.execution, "signal", dedupe="k", name="go", value="1")
+    first, again = bench.twice(signal, row)
+    assert first == again
+    assert bench.kinds(held.ref.execution).count("signal") == 1
+
+
+def test_a_childs_end_is_its_parents_news_and_a_parents_cancel_its_childrens(bench: Bench) -> None:
+    digest = codec.digest(dict(SPEC))
+    children = [StartChild(f"child {n}", "d", f"exe_c{n}", dict(SPEC), AGENT, digest, '"hi"') for n in (1, 2)]
+    parent = bench.waiting(*children)
+    held = next(one for one in bench.claim() if one.ref.execution == "exe_c1")
+    bench.do(finish, Finish(held.ref, held.fence, 1, 0, "complete", '{"output":{"result":"x"}}'))
+    assert bench.last(parent.ref.execution).data["output"] == {"result": "x"}
+    bench.signal(parent.ref.execution, "cancel")
+    assert bench.do(cancel_children, Sweep(10)) == 1
+    assert bench.do(cancel_children, Sweep(10)) == 0
+    assert (bench.state("exe_c1")[0], bench.state("exe_c2")[0]) == ("completed", "cancelling")
+    rows = bench.read(lambda reads: reads.rows("descendants_of", root=parent.ref.execution, limit=10))
+    assert [row["execution"] for row in rows] == ["exe_c1", "exe_c2"]
+
+
+def test_a_full_pass_of_timers_leaves_the_rest_for_the_next(bench: Bench) -> None:
+    held = bench.waiting(*(SetTimer(f"t{n}", "d", 0) for n in range(5)))
+    assert [bench.do(fire_timers, Sweep(3)) for _ in range(3)] == [3, 2, 0]
+    assert bench.kinds(held.ref.execution).count("timer_fired") == 5
