@@ -177,9 +177,18 @@ class _World:
                 log.append(Kind.TASK_BEGUN, address)
                 log.append(Kind.TASK_COMPLETED, address, value=dice.randrange(1_000))
             case Kind.WAIT_OPENED:
-                log.append(Kind.WAIT_RESOLVED, address, decision=dice.choice(["approve", "reject"]))
+                self._resolve(address, log.open()[address].data)
             case _:
                 log.append(Kind.TIMER_FIRED, address)
+
+    def _resolve(self, address: str, wait: dict[str, Any]) -> None:
+        match wait.get("kind"):
+            case "token":
+                self._log.append(Kind.WAIT_RESOLVED, address, decision="complete", value=self._dice.randrange(1_000))
+            case "signal":
+                self._log.append(Kind.SIGNAL, name=wait["name"], value=self._dice.randrange(1_000))
+            case _:
+                self._log.append(Kind.WAIT_RESOLVED, address, decision=self._dice.choice(["approve", "reject"]))
 
     def _meddle(self) -> None:
         chance = self._dice.random()
