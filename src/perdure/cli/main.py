@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from perdure.cli import approvals, effects, executions, failure, tokens
+from perdure.cli import approvals, effects, executions, failure, tasks, tokens
 from perdure.cli.connect import AsJson
 from perdure.cli.demo import demo
 from perdure.cli.doctor import doctor
@@ -67,6 +67,7 @@ def build_app(*, with_skills: bool = True) -> typer.Typer:
     app.add_typer(approvals.app, name="approvals", short_help="Decide on the calls that wait for a person.")
     app.add_typer(tokens.app, name="tokens", short_help="End waits that code handed out tokens for.")
     app.add_typer(effects.app, name="effects", short_help="Effects on the outside world: list, check, rule.")
+    app.add_typer(tasks.app, name="tasks", short_help="See an execution's tool calls; retry one that failed.")
     app.command(short_help="Say whether anything could have been done twice.")(prove)
     app.add_typer(_skills() if with_skills else typer.Typer(), name="skills", help=SKILLS)
     app.command(short_help="Check the installation, or why one does not move.")(doctor)

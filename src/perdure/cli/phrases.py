@@ -31,6 +31,11 @@ def duration(ms: float) -> str:
     return f"{seconds} s"
 
 
+def progress(said: Json) -> str:
+    """Say how far something is: `42 %`, or the words that were given."""
+    return f"{said * 100:.0f} %" if isinstance(said, (int, float)) else clip(str(said))
+
+
 def ago(at_ms: int, now_ms: int) -> str:
     """Say how long ago something was."""
     gone = now_ms - at_ms

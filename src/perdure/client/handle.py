@@ -143,6 +143,19 @@ class AgentHandle:
     def tasks(self) -> list[TaskView]:
         return self._runtime.wait(self._here(self.tasks_async))
 
+    async def retry_task_async(self, address: str, *, reason: str = "", by: str = "") -> TaskView:
+        """Put a call that has failed for good back on its queue: its attempts anew, under the same idempotency key.
+
+        The model keeps what it was told, and is told of the retry, and of how it ends, as news; the run does not end
+        before that. Raises `Conflict`: `not_dead`, `ended`, `answered` (a durable function has gone on from the
+        failure), `had_begun` (it may have acted: only a ruling lets it run again).
+        """
+        api = self._runtime.api
+        return await self._runtime.join(api.retry_task(self.execution_id, address, by=by, reason=reason))
+
+    def retry_task(self, address: str, *, reason: str = "", by: str = "") -> TaskView:
+        return self._runtime.wait(self._here(lambda: self.retry_task_async(address, reason=reason, by=by)))
+
     async def diagnose_async(self) -> list[Finding]:
         """Say why it does not move and which command helps."""
         return await self._runtime.join(self._runtime.api.diagnose(self.execution_id))

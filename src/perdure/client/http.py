@@ -131,6 +131,10 @@ class HttpApi(HttpWaits):
         path = routes.fill(routes.DECISION, approval=approval)
         return await self._post(ApprovalView, "decide", path, bodies.DecisionBody(decision, by, reason))
 
+    async def retry_task(self, execution: str, address: str, *, by: str = "", reason: str = "") -> TaskView:
+        path = routes.fill(routes.RETRY, execution=execution)
+        return await self._post(TaskView, "retry_task", path, bodies.RetryBody(address, by, reason), safe=False)
+
     async def tasks(self, execution: str) -> list[TaskView]:
         found = await self._get(bodies.TaskList, "tasks", routes.fill(routes.TASKS, execution=execution))
         return list(found.items)

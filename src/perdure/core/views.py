@@ -131,6 +131,12 @@ class TaskView:
     ended_ms: int | None
     value: Json = None
     failure: Failure | None = None
+    progress: Json = None
+    """How far its body said it is: a fraction from 0 to 1, or a few words."""
+    saved: Json = None
+    """What its body saved last, for its next attempt."""
+    run_at_ms: int | None = None
+    """When its next try is due, while it waits for one."""
 
 
 @dataclass(frozen=True, slots=True)

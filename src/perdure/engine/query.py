@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perdure.core import codec, states
+from perdure.core.codec import Json
 from perdure.core.events import Event, Kind, reply_in
 from perdure.core.ids import shard_of
 from perdure.core.views import (
@@ -153,7 +154,7 @@ def waits_of(reads: Reads, row: Row, approvals: list[ApprovalView]) -> list[Wait
                 detail = f"a worker for {task['agent']}/{task['tool']} on queue {task['queue']}"
                 waits.append(WaitView("task", task["address"], task["run_at_ms"], detail))
             case states.Task.LEASED | states.Task.BEGUN:
-                detail = f"{task['tool']}, which worker {task['worker']} runs"
+                detail = f"{task['tool']}, which worker {task['worker']} runs{progress_of(task)}"
                 waits.append(WaitView("task", task["address"], task["started_ms"], detail))
             case states.Task.UNCERTAIN:
                 detail = f"a ruling on what became of {task['tool']}"
@@ -165,6 +166,22 @@ def waits_of(reads: Reads, row: Row, approvals: list[ApprovalView]) -> list[Wait
         for timer in reads.rows("timers_of", **scope)
     ]
     return waits
+
+
+def progress_of(task: Row) -> str:
+    """Return, in words that follow others, how far a task's body says it is."""
+    said = shown(task["progress"])
+    if said is None:
+        return ""
+    return f": {said * 100:.0f} %" if isinstance(said, (int, float)) else f": {said}"
+
+
+def shown(text: str | None) -> Json:
+    """Return the value of JSON text that a worker sent; what is none is shown as it is."""
+    try:
+        return None if text is None else codec.decode(text)
+    except ValueError:
+        return text
 
 
 def usage_of(events: list[Event]) -> UsageView:

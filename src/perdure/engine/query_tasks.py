@@ -8,7 +8,7 @@ from perdure.core import states
 from perdure.core.events import Event, Kind
 from perdure.core.views import Finding, TaskView
 from perdure.core.work import Failure, WorkerInfo
-from perdure.engine.query import approvals_of, events_between, execution_row_of, execution_view
+from perdure.engine.query import approvals_of, events_between, execution_row_of, execution_view, shown
 from perdure.store.protocol import Reads, Row
 
 _ENDS = frozenset({Kind.TASK_COMPLETED, Kind.TASK_FAILED, Kind.TASK_UNCERTAIN, Kind.EFFECT_RULED})
@@ -19,9 +19,18 @@ def tasks_view(reads: Reads, company: str, execution: str) -> list[TaskView]:
     row = execution_row_of(reads, company, execution)
     events = events_between(reads, execution, 0, row["next_seq"])
     scheduled = {event.address: event for event in events if event.kind is Kind.TASK_SCHEDULED}
-    ended = {event.address: event for event in events if event.kind in _ENDS}
+    ended: dict[str, Event] = {}
+    for event in events:
+        if event.kind in _ENDS:
+            ended[event.address] = event
+        elif event.kind is Kind.TASK_REVIVED:
+            ended.pop(event.address, None)
     tasks = reads.rows("tasks_of", shard=row["shard"], execution=execution)
-    return [_task(task, scheduled[task["address"]], ended.get(task["address"])) for task in tasks]
+    return [
+        _task(task, scheduled[task["address"]], ended.get(task["address"]))
+        for task in tasks
+        if task["address"] in scheduled  # else it is a probe, which only finds out about another one
+    ]
 
 
 def _task(task: Row, scheduled: Event, ended: Event | None) -> TaskView:
@@ -43,6 +52,9 @@ def _task(task: Row, scheduled: Event, ended: Event | None) -> TaskView:
         ended_ms=ended.at_ms if ended else None,
         value=facts.get("value"),
         failure=Failure(facts["code"], facts["error"]) if "error" in facts else None,
+        progress=shown(task["progress"]),
+        saved=shown(task["saved"]),
+        run_at_ms=task["run_at_ms"] if task["state"] == states.Task.READY else None,
     )
 
 

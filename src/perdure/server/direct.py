@@ -34,6 +34,7 @@ from perdure.core.work import WorkerInfo
 from perdure.engine import ledger, query, query_tasks
 from perdure.engine.query import events_of
 from perdure.engine.resolve import Decide, decide
+from perdure.engine.revive import Revive, revive
 from perdure.engine.rule import Rule, rule
 from perdure.engine.signal import Signal, signal
 from perdure.engine.start import Start, start
@@ -194,6 +195,10 @@ class DirectApi(DirectWaits):
         await self._bridge.ask(decide, Decide(self._company, approval, decision, by, reason))
         found = await self._bridge.read(lambda reads: query.approvals_of(reads, self._company, approval=approval))
         return found[0]
+
+    async def retry_task(self, execution: str, address: str, *, by: str = "", reason: str = "") -> TaskView:
+        await self._bridge.ask(revive, Revive(self._company, execution, address, by, reason))
+        return next(task for task in await self.tasks(execution) if task.address == address)
 
     async def tasks(self, execution: str) -> list[TaskView]:
         return await self._bridge.read(lambda reads: query_tasks.tasks_view(reads, self._company, execution))

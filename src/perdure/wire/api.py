@@ -89,6 +89,15 @@ class Api(WaitsApi, Protocol):
 
     async def tasks(self, execution: str) -> list[TaskView]: ...
 
+    async def retry_task(self, execution: str, address: str, *, by: str = "", reason: str = "") -> TaskView:
+        """Put a task that has failed for good back on its queue, with its attempts anew and without a deadline.
+
+        What the model was told stays told: the retry and how it ends are told as news, and the run does not end before.
+        Raises `NotFound`, and `Conflict`: `not_dead`; `ended` (or being cancelled); `answered` for a durable function,
+        whose code has gone on from the failure; `had_begun` for what may have acted and was given up.
+        """
+        ...
+
     async def effects(
         self,
         *,

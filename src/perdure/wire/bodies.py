@@ -100,6 +100,16 @@ class RulingBody:
 
 
 @dataclass(frozen=True, slots=True)
+class RetryBody:
+    """Which dead task is to be tried anew."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+    address: str
+    by: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Sent:
     """The number of the message's event."""
 

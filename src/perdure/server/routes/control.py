@@ -12,7 +12,16 @@ from starlette.responses import Response
 
 from perdure.core import states
 from perdure.core.chain import LogPage
-from perdure.core.views import ApprovalView, EffectView, ExecutionView, Page, ServerInfo, Started, StartRequest
+from perdure.core.views import (
+    ApprovalView,
+    EffectView,
+    ExecutionView,
+    Page,
+    ServerInfo,
+    Started,
+    StartRequest,
+    TaskView,
+)
 from perdure.errors import InvalidInput
 from perdure.server.call import CALL, Call, call_of
 from perdure.server.stream import EventStream
@@ -27,6 +36,7 @@ from perdure.wire.bodies import (
     FindingList,
     MessageBody,
     ReasonBody,
+    RetryBody,
     RulingBody,
     Sent,
     SignalBody,
@@ -172,6 +182,11 @@ async def cancel(call: Caller, execution: str, body: ReasonBody | None = None) -
 @router.get(routes.TASKS, response_model=TaskList, summary="The tool calls of an execution")
 async def tasks(call: Caller, execution: str) -> Response:
     return _reply(TaskList(tuple(await call.api.tasks(execution))))
+
+
+@router.post(routes.RETRY, response_model=TaskView, summary="Put a dead task back on its queue")
+async def retry_task(call: Caller, execution: str, body: RetryBody) -> Response:
+    return _reply(await call.api.retry_task(execution, body.address, by=call.by(body.by), reason=body.reason))
 
 
 @router.get(routes.DOCTOR, response_model=FindingList, summary="Why an execution does not move")

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from starlette.types import Send
 
-from perdure.core.work import Answer, Begin, Held, Report, WorkerInfo
+from perdure.core.work import MAX_PROGRESS, MAX_SAVED_BYTES, Answer, Begin, Held, Report, WorkerInfo
 from perdure.errors import InvalidInput, PerdureError
 from perdure.server.call import Call
 from perdure.server.guard import ClientGone
@@ -19,6 +19,8 @@ from perdure.wire.bodies import AnswersReply, HeldBody, LeaseBody, ReportBody, T
 MAX_WAIT_SECONDS = 60.0
 MAX_ITEMS = 1000
 """Lanes, slots, reports or held tasks in one request."""
+_MAX_PROGRESS_TEXT = 6 * MAX_PROGRESS + 2
+"""As JSON text, where a character may take six."""
 MIN_LEASE_MS = 100
 MAX_LEASE_MS = 3_600_000
 
@@ -130,8 +132,18 @@ def _answers(answers: Iterable[Answer]) -> AnswersReply:
 def _check_items(where: str, items: tuple[Begin | Held | Report, ...]) -> None:
     check_many(where, items)
     for number, item in enumerate(items):
+        _check_said(item)
         if not (item.execution.isascii() and 0 <= item.fence <= codec.MAX_INT):
             _refuse_item(f"{where}[{number}]." if where else "", item)
+
+
+def _check_said(item: Begin | Held | Report) -> None:
+    progress = item.progress if isinstance(item, Held) else None
+    saved = None if isinstance(item, Begin) else item.saved
+    if len(progress or "") > _MAX_PROGRESS_TEXT or len(saved or "") > MAX_SAVED_BYTES:
+        raise InvalidInput(
+            f"progress is at most {MAX_PROGRESS} characters, and what a body saves {MAX_SAVED_BYTES:,} bytes."
+        )
 
 
 def _refuse_item(place: str, item: Begin | Held | Report) -> None:

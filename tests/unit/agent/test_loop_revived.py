@@ -1,0 +1,78 @@
+"""A call that failed for good and was put back: the model keeps what it was told, and hears the rest as news."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from node_bench import NodeBench, node_over, tool
+from perdure.errors import Conflict
+from perdure.models.scripted import call, say
+
+pytestmark = pytest.mark.anyio
+
+SEND = tool("send", attempts=1)
+REPLIES = [call("send", {"to": "ann"}), say("it failed"), say("it was sent after all")]
+
+
+async def failed_for_good(bench: NodeBench) -> tuple[str, str]:
+    """Return (execution, address) once a call has failed and the model's next turn is under way."""
+    execution = await bench.start(SEND)
+    [task] = await bench.lease("send")
+    await bench.failed(task, "the disk is full")
+    await bench.until(execution, "task_failed")
+    return execution, task.address
+
+
+async def test_the_model_is_told_of_the_retry_and_of_how_it_ended(tmp_path: Path) -> None:
+    async with node_over(
+        tmp_path, [call("send", {"to": "ann"}), call("send", {"to": "bob"}), say("now I know")]
+    ) as bench:
+        execution, address = await failed_for_good(bench)
+        [other] = await bench.lease("send")
+        task = await bench.api.retry_task(execution, address, by="ann", reason="the disk is back")
+        assert (task.state, task.failure) == ("ready", None)
+        [again] = await bench.lease("send")
+        assert (again.address, again.key, again.attempt) == (address, f"{execution}/{address}", 2)
+        await bench.done(again, "sent")
+        await bench.until(execution, "task_completed", address=address)
+        await bench.done(other, "sent to bob")
+        assert (await bench.result(execution)).output == {"result": "now I know", "finish_reason": "stop"}
+        shown = bench.script.shown()
+        assert ("tool", "send failed: it broke") not in shown
+        assert next(text for role, text in shown if role == "tool") == "send failed: the disk is full"
+        assert [text for role, text in shown if role == "user"][1:] == [
+            "Your call call_1_1 of send, which had failed, is being tried again at the wish of ann (the disk is back). "
+            "Do not make it again yourself; you will be told how it ended.",
+            'About your call call_1_1 of send, which was tried again: it was done now. Result: "sent"',
+        ]
+
+
+async def test_the_run_does_not_end_while_a_retry_is_under_way(tmp_path: Path) -> None:
+    wait = tool("wait")
+    replies = [call("send", {"to": "ann"}), call("wait", {}), say("I wait"), say("it was sent after all")]
+    async with node_over(tmp_path, replies) as bench:
+        execution = await bench.start(SEND, wait)
+        [task] = await bench.lease("send")
+        await bench.failed(task)
+        [held] = await bench.lease("wait")
+        await bench.api.retry_task(execution, task.address)
+        await bench.done(held, "waited")
+        await bench.until(execution, "step_recorded", address="turn 3/model")
+        await bench.state(execution, "waiting", ownership="parked")
+        [again] = await bench.lease("send")
+        await bench.done(again, "sent")
+        assert (await bench.result(execution)).output == {
+            "result": "it was sent after all",
+            "finish_reason": "stop",
+        }
+
+
+async def test_nothing_is_put_back_once_it_has_ended(tmp_path: Path) -> None:
+    async with node_over(tmp_path, REPLIES) as bench:
+        execution, address = await failed_for_good(bench)
+        await bench.result(execution)
+        with pytest.raises(Conflict) as refused:
+            await bench.api.retry_task(execution, address)
+        assert refused.value.code == "ended"
