@@ -16,6 +16,7 @@ LAYERS: dict[str, str] = {
     "file_lock": "",
     "version": "",
     "core": "errors",
+    "ledger": "errors core log",
     "system": "core",
     "store": "errors log core version failpoints file_lock",
     "engine": "errors core store",
@@ -30,11 +31,13 @@ LAYERS: dict[str, str] = {
     "testing": f"{WHOLE} engine flow",
     "service_loop": "",
     "mailbox": "",
-    "runtime": f"{WHOLE} engine service_loop",
+    "joined": "errors core wire",
+    "shared_store": f"{WHOLE} engine service_loop joined",
+    "runtime": f"{WHOLE} engine service_loop shared_store",
     "__init__": "errors core version agent client flow runtime",
     "__main__": "cli",
     "demo": f"{WHOLE} testing runtime __init__",
-    "cli": f"{WHOLE} testing runtime demo __init__",
+    "cli": f"{WHOLE} testing runtime shared_store demo __init__",
 }
 """Every package and module of the top level, and what it may import beside itself. `a.b` allows one module of `a`."""
 

@@ -39,6 +39,7 @@ def test_sql_holds_no_decision_and_reads_no_clock() -> None:
 
 
 OUTSIDE: dict[str, str] = {
+    "ledger.py": "it writes into its callers' own databases, over their own connections",
     "store/migrate.py": "it runs before there is a schema that queries could name",
     "store/postgres_link.py": "the clock, read once when a transaction begins",
     "store/sqlite_link.py": "what a file holds is looked at before it is taken for a store",
