@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from perdure.agent.agent import Agent, Limits
+    from perdure.agent.approval import Approval
     from perdure.agent.context import Cancelled, ToolContext
     from perdure.agent.tool import tool
     from perdure.client.handle import AgentHandle, AgentStream
@@ -48,6 +49,7 @@ _WHERE = {
     "AgentRuntime": "runtime",
     "AgentStatus": "client.results",
     "AgentStream": "client.handle",
+    "Approval": "agent.approval",
     "Cancelled": "agent.context",
     "Conflict": "errors",
     "Delivery": "core.delivery",
@@ -84,6 +86,7 @@ __all__ = [
     "AgentRuntime",
     "AgentStatus",
     "AgentStream",
+    "Approval",
     "Cancelled",
     "Conflict",
     "Delivery",

@@ -116,7 +116,7 @@ class Agent:
 
 
 def _entry(tool: ToolDefinition) -> dict[str, Any]:
-    return {**tool.spec(), "rules": tool.options.rules}
+    return {**tool.spec(), "rules": tool.options.rules, "approval": tool.options.approval}
 
 
 def _schema_of(kind: type[Any]) -> dict[str, Json]:

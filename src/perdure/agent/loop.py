@@ -7,10 +7,12 @@ to the model, and the run goes on; what goes wrong with the run ends it.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from perdure.agent.calls import Call, CallProblem, names_of, problem_of, read_call, unstorable
 from perdure.agent.conversation import Conversation
 from perdure.agent.spec import AgentSpec
-from perdure.core import codec
+from perdure.core import codec, states
 from perdure.core.codec import Json
 from perdure.core.events import Event, Kind
 from perdure.core.items import ScheduleTask
@@ -123,11 +125,21 @@ async def _run_call(
     if isinstance(checked, CallProblem):
         return checked.text, True
     approval = f"{checked.address}/approval" if checked.tool.approval_required else None
+    note = ""
     if approval is not None:
-        decided = await ctx.approval(approval, call.name, checked.args)
-        if decided.data["decision"] != "approve":
-            return _rejection(decided), True
-    return _told(await ctx.task(_task(spec, checked, approval)), talk, call)
+        decided = await ctx.approval(approval, call.name, checked.args, checked.tool.approval)
+        match decided.data["decision"]:
+            case "approve":
+                pass
+            case "edit":
+                checked = replace(checked, args=decided.data["args"])
+                note = _edit(decided)
+            case "respond":
+                return _response(decided), False
+            case _:
+                return _rejection(decided), True
+    text, failed = _told(await ctx.task(_task(spec, checked, approval)), talk, call)
+    return note + text, failed
 
 
 def _task(spec: AgentSpec, call: Call, approval: str | None) -> ScheduleTask:
@@ -165,9 +177,25 @@ def _told(ended: Event, talk: Conversation, call: ToolCall) -> tuple[str, bool]:
 
 
 def _rejection(decided: Event) -> str:
-    who = decided.data["by"] or "a person"
-    reason = f": {decided.data['reason']}" if decided.data["reason"] else ""
-    return f"REJECTED by {who}{reason}. The call was not made. Do not make it again unless you are told to."
+    word = "NOT APPROVED" if decided.data["decision"] == states.Waitpoint.EXPIRED else f"REJECTED by {_who(decided)}"
+    return f"{word}{_reason(decided)}. The call was not made. Do not make it again unless you are told to."
+
+
+def _edit(decided: Event) -> str:
+    args = codec.encode(decided.data["args"])
+    return f"EDITED by {_who(decided)}{_reason(decided)}: the call was made with {args} instead. Its result:\n"
+
+
+def _response(decided: Event) -> str:
+    return f"ANSWERED by {_who(decided)}; the call was not made: {decided.data['answer']}"
+
+
+def _who(decided: Event) -> str:
+    return decided.data["by"] or "a person"
+
+
+def _reason(decided: Event) -> str:
+    return f": {decided.data['reason']}" if decided.data["reason"] else ""
 
 
 def _final(spec: AgentSpec, talk: Conversation, reply: ModelReply) -> dict[str, Json] | None:

@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from perdure.core import codec
+from perdure.core.approval import DEFAULT_APPROVAL, ApprovalRules
 from perdure.core.codec import Json
 from perdure.core.delivery import Delivery
 from perdure.core.rules import DEFAULT_RULES, TaskRules
@@ -34,6 +35,7 @@ class ToolEntry:
     schema: dict[str, Json]
     delivery: Delivery = Delivery.AT_LEAST_ONCE
     approval_required: bool = False
+    approval: ApprovalRules = DEFAULT_APPROVAL
     timeout_ms: int = 0
     attempts: int = 3
     pause_ms: int | None = None

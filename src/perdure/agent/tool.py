@@ -14,8 +14,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
+from perdure.agent.approval import Approval, read_approval
 from perdure.agent.schema import InvalidArguments, Signature, read_signature
 from perdure.agent.tool_rules import bad_tool, check_importable, milliseconds, read_memory, read_no_retry, read_rules
+from perdure.core.approval import DEFAULT_APPROVAL, ApprovalRules, approval_to_json
 from perdure.core.codec import Json
 from perdure.core.delivery import Delivery
 from perdure.core.rules import DEFAULT_RULES, TaskRules, rules_to_json
@@ -42,6 +44,10 @@ class Options(TypedDict, total=False):
     """What models are told it does. Default: the docstring."""
     approval_required: bool
     """Whether a person must say yes to each call, with its exact arguments, before the body starts."""
+    approval: Approval
+    """As above, by these rules: how many must agree, who, until when."""
+    approval_timeout_seconds: float | None
+    """How long to wait for the yes; then the call is not made, and the model is told. Default: for ever."""
     timeout_seconds: float | None
     """For one attempt. None, the default, is no limit."""
     retries: int
@@ -78,6 +84,7 @@ class ToolOptions:
     """The options of a declared tool, complete and checked."""
 
     approval_required: bool = False
+    approval: ApprovalRules = DEFAULT_APPROVAL
     timeout_ms: int = 0
     """For one attempt; 0 is none."""
     attempts: int = RETRIES + 1
@@ -135,6 +142,7 @@ class ToolDefinition:
             "schema": self.schema,
             "delivery": str(self.options.delivery),
             "approval_required": self.options.approval_required,
+            **({"approval": approval} if (approval := approval_to_json(self.options.approval)) else {}),
             "timeout_ms": self.options.timeout_ms,
             "attempts": self.options.attempts,
             "queue": self.options.queue,
@@ -222,8 +230,10 @@ def check_options(name: str, options: Options) -> ToolOptions:
     if not _QUEUE.fullmatch(queue):
         raise bad_tool(name, f"has queue={queue!r}; a queue's name is 1 to 64 letters, digits, `_`, `.`, `:` and `-`")
     timeout = options.get("timeout_seconds")
+    required, approval = read_approval(name, options)
     return ToolOptions(
-        approval_required=bool(options.get("approval_required", False)),
+        approval_required=required,
+        approval=approval,
         timeout_ms=0 if timeout is None else max(milliseconds(name, "timeout_seconds", timeout, least=0.001), 1),
         attempts=_attempts(name, options.get("retries"), delivery),
         rules=read_rules(name, options),

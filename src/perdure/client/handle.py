@@ -75,6 +75,29 @@ class AgentHandle:
     def reject(self, reason: str = "", *, approval_id: str | None = None, by: str = "") -> ApprovalView:
         return self._runtime.wait(self._here(lambda: self.reject_async(reason, approval_id=approval_id, by=by)))
 
+    async def edit_async(
+        self, args: dict[str, Json], *, approval_id: str | None = None, reason: str = "", by: str = ""
+    ) -> ApprovalView:
+        """Let one call be made with other arguments, all of them given here; the model is told.
+
+        Which call, and errors: as in `approve`; `InvalidInput` (`invalid_arguments`) if they do not fit the tool.
+        """
+        return await self._decide(approval_id, "edit", reason, by, args=args)
+
+    def edit(
+        self, args: dict[str, Json], *, approval_id: str | None = None, reason: str = "", by: str = ""
+    ) -> ApprovalView:
+        return self._runtime.wait(
+            self._here(lambda: self.edit_async(args, approval_id=approval_id, reason=reason, by=by))
+        )
+
+    async def respond_async(self, answer: str, *, approval_id: str | None = None, by: str = "") -> ApprovalView:
+        """Answer the model in the tool's place; the tool is not called. Which call, and errors: as in `approve`."""
+        return await self._decide(approval_id, "respond", "", by, answer=answer)
+
+    def respond(self, answer: str, *, approval_id: str | None = None, by: str = "") -> ApprovalView:
+        return self._runtime.wait(self._here(lambda: self.respond_async(answer, approval_id=approval_id, by=by)))
+
     async def send_async(self, text: str, *, by: str = "", dedupe: str | None = None) -> int:
         """Say something to the agent; it reads it before its next turn. The same `dedupe` again changes nothing."""
         return await self._runtime.join(self._runtime.api.send(self.execution_id, text, by=by, dedupe=dedupe))
@@ -185,13 +208,21 @@ class AgentHandle:
     async def _here(self, verb: Any) -> Any:
         return await verb()
 
-    async def _decide(self, approval_id: str | None, decision: Decision, reason: str, by: str) -> ApprovalView:
-        chosen = approval_id or await self._only_one()
-        decided = await self._runtime.join(self._runtime.api.decide(chosen, decision, by=by, reason=reason))
+    async def _decide(
+        self, approval_id: str | None, decision: Decision, reason: str, by: str, **answer: Any
+    ) -> ApprovalView:
+        """Decide; where it is known what the caller saw, only on just that."""
+        if approval_id is None:
+            chosen, digest = await self._only_one()
+        else:
+            seen = [one.digest for one in self._shown or () if one.id == approval_id]
+            chosen, digest = approval_id, seen[0] if seen else None
+        api = self._runtime.api
+        decided = await self._runtime.join(api.decide(chosen, decision, by=by, reason=reason, digest=digest, **answer))
         self._shown = None
         return decided
 
-    async def _only_one(self) -> str:
+    async def _only_one(self) -> tuple[str, str]:
         """Return the approval that is meant when none is named: never one that the caller has not seen."""
         shown = self._shown
         pending = (await self._runtime.join(self._runtime.api.execution(self.execution_id))).approvals
@@ -201,7 +232,7 @@ class AgentHandle:
                 code="not_waiting",
             )
         if len(pending) == 1 and (shown is None or [one.id for one in shown] == [pending[0].id]):
-            return pending[0].id
+            return pending[0].id, (shown or pending)[0].digest
         lines = "; ".join(f"{one.id}: {one.tool}({one.args})" for one in pending)
         why = "several decisions are" if len(pending) > 1 else "another decision than the one you were shown is"
         raise Conflict(

@@ -68,7 +68,7 @@ class HttpApi(HttpWaits):
         own = request.idempotency_key is None
         if own:
             request = replace(request, idempotency_key=f"auto-{self._chance()}")
-        body = bodies.StartBody(request.spec, request.input, request.idempotency_key)
+        body = bodies.StartBody(request.spec, request.input, request.idempotency_key, request.by)
         started = await self._post(Started, "start", routes.EXECUTIONS, body)
         return replace(started, created=True) if own else started  # a second sending may find the first one's
 
@@ -127,9 +127,20 @@ class HttpApi(HttpWaits):
         query = _given(execution=execution, state=state or routes.ANY)
         return list((await self._get(bodies.ApprovalList, "approvals", routes.APPROVALS, query)).items)
 
-    async def decide(self, approval: str, decision: Decision, *, by: str = "", reason: str = "") -> ApprovalView:
+    async def decide(
+        self,
+        approval: str,
+        decision: Decision,
+        *,
+        by: str = "",
+        reason: str = "",
+        digest: str | None = None,
+        args: dict[str, Json] | None = None,
+        answer: str | None = None,
+    ) -> ApprovalView:
         path = routes.fill(routes.DECISION, approval=approval)
-        return await self._post(ApprovalView, "decide", path, bodies.DecisionBody(decision, by, reason))
+        body = bodies.DecisionBody(decision, by, reason, digest, args, answer)
+        return await self._post(ApprovalView, "decide", path, body)
 
     async def retry_task(self, execution: str, address: str, *, by: str = "", reason: str = "") -> TaskView:
         path = routes.fill(routes.RETRY, execution=execution)

@@ -222,6 +222,12 @@ def _tools(log: Sequence[Event], tasks: dict[str, TaskView]) -> Iterable[ToolSte
     return [_tool(address, call, tasks.get(address)) for address, call in calls.items()]
 
 
+_CALLED = ("approve", "edit")
+"""Decisions after which the tool is called."""
+_NOT_CALLED = {states.Waitpoint.EXPIRED: "nobody decided in time", "respond": "answered by a person instead"}
+"""Why a call was not made, where nobody refused it."""
+
+
 def _call_of(approval: str) -> str:
     return approval.removesuffix("/approval")
 
@@ -242,8 +248,9 @@ def _tool(address: str, call: _Call, task: TaskView | None) -> ToolStep:
         ruling=_ruling(call.ruled),
         attempts=tuple(_attempt(end) for end in call.ends if end.data.get("attempt")),
     )
-    if call.resolved is not None and call.scheduled is None and call.resolved.data["decision"] != "approve":
-        return replace(step, state=states.Task.DEAD, ended_ms=call.resolved.at_ms, error="rejected")
+    if call.resolved is not None and call.scheduled is None and call.resolved.data["decision"] not in _CALLED:
+        error = _NOT_CALLED.get(call.resolved.data["decision"], "rejected")
+        return replace(step, state=states.Task.DEAD, ended_ms=call.resolved.at_ms, error=error)
     return _with_times(_with_end(step, call, task))
 
 

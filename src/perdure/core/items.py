@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from perdure.core.approval import DEFAULT_APPROVAL, ApprovalRules
 from perdure.core.rules import DEFAULT_RULES, TaskRules
 
 
@@ -47,6 +48,7 @@ class OpenApproval:
     id: str
     tool: str
     args: dict[str, Any]
+    rules: ApprovalRules = DEFAULT_APPROVAL
 
 
 @dataclass(frozen=True, slots=True)

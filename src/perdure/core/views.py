@@ -8,7 +8,8 @@ from typing import Literal
 from perdure.core.codec import Json
 from perdure.core.work import Failure
 
-Decision = Literal["approve", "reject"]
+Decision = Literal["approve", "reject", "edit", "respond"]
+"""`edit`: call the tool with other arguments. `respond`: the model reads an answer, and the tool is not called."""
 Ruling = Literal["happened", "run", "give_up"]
 
 
@@ -21,6 +22,8 @@ class StartRequest:
     """What the first message says: text, or JSON shown as text."""
     idempotency_key: str | None = None
     """Scope: company and agent. The same key with the same spec name and input returns the first execution."""
+    by: str = ""
+    """Who starts it; over HTTP the key's name stands for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,19 @@ class ApprovalView:
     decided_by: str | None = None
     decided_ms: int | None = None
     reason: str | None = None
+    edited: bool = False
+    """Whether `args` are a person's: those that the call will be made with, or that are to be agreed on."""
+    answer: str | None = None
+    """What the model was answered in the tool's place."""
+    quorum: int = 1
+    approved: tuple[str, ...] = ()
+    """Who has approved so far, where several must."""
+    approvers: tuple[str, ...] = ()
+    """Who may decide; empty is anybody."""
+    escalate_to: tuple[str, ...] = ()
+    """Who may, too, from `escalates_ms` on."""
+    escalates_ms: int | None = None
+    expires_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

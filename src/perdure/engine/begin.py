@@ -9,8 +9,8 @@ from perdure.core import states
 from perdure.core.delivery import Delivery
 from perdure.core.events import Kind
 from perdure.core.work import Answer, Begin
+from perdure.engine.approvals import may_begin
 from perdure.engine.change import set_task, stopped, tell, whose
-from perdure.engine.record import consume_approval
 from perdure.engine.task import held_tasks, ref_of
 from perdure.engine.uncertain import log_of, receipt_of, serve
 from perdure.store.operation import Steps, operation
@@ -64,7 +64,7 @@ def _claim(tx: Tx, row: Begin, execution: ExecutionRow, task: Row) -> Answer:
     twin = {name: task[name] for name in ("tool", "digest", "scheduled_seq")}
     if tx.row("twin_in_doubt", **scope, **twin) is not None:
         return Answer.CANCEL  # it goes back to its queue, and is held there
-    if task["approval"] and task["claims"] == 0 and not consume_approval(tx, execution, task["approval"]):
+    if not may_begin(tx, execution, task):
         return Answer.CONFLICT
     tx.run("begin_task", **scope, begin_nonce=row.nonce, now_ms=tx.now_ms)
     facts = {"claim": task["claims"] + 1, "worker": task["worker"], "attempt": task["attempt"], "fence": task["fence"]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perdure.core import codec, states
+from perdure.core.approval import approval_from_text
 from perdure.core.codec import Json
 from perdure.core.events import Event, Kind, reply_in
 from perdure.core.ids import shard_of
@@ -122,21 +123,33 @@ def approvals_of(
     rows = reads.rows(
         "list_waitpoints", company=company, execution=execution or "", state=state or "", id=approval or "", limit=1_000
     )
-    return [_approval(row) for row in rows]
+    return [_approval(reads, row) for row in rows]
 
 
-def _approval(row: Row) -> ApprovalView:
+def _approval(reads: Reads, row: Row) -> ApprovalView:
     shown = codec.decode(row["data"])
+    rules = approval_from_text(row["rules"])
+    value: Json = None if row["value"] is None else codec.decode(row["value"])
+    scope = {name: row[name] for name in ("shard", "execution", "address")}
+    votes = reads.rows("votes_on", **scope) if rules.quorum > 1 else []
     return ApprovalView(
         id=row["id"],
         execution=row["execution"],
         agent=row["agent"],
         address=row["address"],
         tool=shown["tool"],
-        args=shown["args"],
+        args=value if isinstance(value, dict) else shown["args"],
         digest=row["digest"],
         state=row["state"],
         opened_ms=row["opened_ms"],
+        edited=isinstance(value, dict),
+        answer=value if isinstance(value, str) else None,
+        quorum=rules.quorum,
+        approved=tuple(vote["voter"] for vote in votes),
+        approvers=rules.approvers,
+        escalate_to=rules.escalate_to,
+        escalates_ms=row["opened_ms"] + rules.escalate_ms if rules.escalate_ms else None,
+        expires_ms=row["expires_ms"],
         decision=row["decision"],
         decided_by=row["decided_by"],
         decided_ms=row["decided_ms"],

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, assert_never
 
 from perdure.core import codec, states
-from perdure.core.delivery import Delivery
 from perdure.core.events import ASKED, Kind
 from perdure.core.ids import action_key
 from perdure.core.items import AwaitSignal, Item, OpenApproval, OpenToken, ScheduleTask, SetTimer, StartChild, StepDone
 from perdure.core.rules import rules_to_text
+from perdure.engine.approvals import may_schedule, open_approval, refuse_call
 from perdure.engine.children import start_child
 from perdure.engine.token import open_token
 from perdure.errors import LeaseLost
@@ -120,15 +120,9 @@ def _append(tx: Tx, row: ExecutionRow, item: Item, tasks: list[dict[str, Any]], 
         case StepDone():
             tx.append(row, Kind.STEP_RECORDED, item.address, item.digest, item.data)
         case ScheduleTask():
-            seq = tx.append(row, Kind.TASK_SCHEDULED, item.address, item.digest, _task_facts(row, item))
-            tasks.append({**_task_row(row, item, seq, tx.now_ms), "state": _state(wanted)})
-            if item.approval is not None and item.delivery != Delivery.AT_MOST_ONCE:  # else begin consumes it
-                consume_approval(tx, row, item.approval)
-            tx.announce("tasks", f"{row.company}/{item.queue}")
+            tasks.append(_schedule(tx, row, item, wanted=wanted))
         case OpenApproval():
-            facts = {"id": item.id, "kind": "approval", "tool": item.tool, "args": item.args}
-            seq = tx.append(row, Kind.WAIT_OPENED, item.address, item.digest, facts)
-            _open_waitpoint(tx, row, item, seq)
+            open_approval(tx, row, item)
         case SetTimer():
             due_ms = tx.now_ms + item.delay_ms
             tx.append(row, Kind.TIMER_SET, item.address, item.digest, {"due_ms": due_ms})
@@ -143,9 +137,13 @@ def _append(tx: Tx, row: ExecutionRow, item: Item, tasks: list[dict[str, Any]], 
             assert_never(item)
 
 
-def consume_approval(tx: Tx, row: ExecutionRow, address: str) -> bool:
-    """Use an approval up. It authorises one effect, once: False if it was not given, or was used before."""
-    return bool(tx.run("consume_approval", shard=row.shard, execution=row.id, address=address, now_ms=tx.now_ms))
+def _schedule(tx: Tx, row: ExecutionRow, item: ScheduleTask, *, wanted: bool) -> dict[str, Any]:
+    may = wanted and may_schedule(tx, row, item)
+    seq = tx.append(row, Kind.TASK_SCHEDULED, item.address, item.digest, _task_facts(row, item))
+    if wanted and not may:
+        refuse_call(tx, row, item)
+    tx.announce("tasks", f"{row.company}/{item.queue}")
+    return {**_task_row(row, item, seq, tx.now_ms), "state": _state(may)}
 
 
 def _state(wanted: bool) -> states.Task:
@@ -185,19 +183,3 @@ def _task_row(row: ExecutionRow, item: ScheduleTask, seq: int, now_ms: int) -> d
         "intent": item.intent,
         "now_ms": now_ms,
     }
-
-
-def _open_waitpoint(tx: Tx, row: ExecutionRow, item: OpenApproval, seq: int) -> None:
-    tx.run(
-        "insert_waitpoint",
-        shard=row.shard,
-        execution=row.id,
-        address=item.address,
-        id=item.id,
-        company=row.company,
-        kind="approval",
-        state=states.Waitpoint.OPEN,
-        digest=codec.digest(item.tool, item.args, item.address),
-        opened_seq=seq,
-        now_ms=tx.now_ms,
-    )

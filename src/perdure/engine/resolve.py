@@ -1,18 +1,31 @@
-"""Take a person's decision about an approval: once, on what was shown, with who and why."""
+"""Take people's decisions about an approval: once, on what was shown, by those who may, with who and why.
+
+Approve, reject, edit, answer, expiry and cancel exclude each other: the first counts, and the others are told of it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
-from perdure.core import states
+from perdure.core import codec, states
+from perdure.core.approval import ApprovalRules, approval_from_text, enough, refusal_of
+from perdure.core.codec import Json
 from perdure.core.events import Kind
 from perdure.core.views import Decision
+from perdure.engine.approvals import call_digest
 from perdure.engine.wake import wake
 from perdure.errors import Conflict, NotFound
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Ref, Row
+from perdure.store.rows import ExecutionRow
 from perdure.store.tx import Tx
+
+EXPIRED = states.Waitpoint.EXPIRED.value
+"""The decision of an approval that nobody gave in time."""
+NOBODY = "perdure"
+"""Who decides then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +37,37 @@ class Decide:
     decision: Decision
     by: str
     reason: str
+    digest: str | None = None
+    """Of the call that they were shown; None says nothing about it."""
+    args: dict[str, Json] | None = None
+    """With `edit`: what to call the tool with."""
+    answer: str | None = None
+    """With `respond`: what the model reads in the tool's place."""
+
+    @property
+    def size(self) -> int:
+        return len(self.answer or "") + (len(codec.encode(self.args)) if self.args is not None else 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The decision stands."""
+    """The answer is taken; the call is decided, unless more people must agree."""
 
     ref: Ref
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """An approval while its execution is locked."""
+
+    execution: ExecutionRow
+    row: Row
+    rules: ApprovalRules
+
+    @property
+    def scope(self) -> dict[str, Any]:
+        """Name it in statements."""
+        return {name: self.row[name] for name in ("shard", "execution", "address")}
 
 
 def _keys(row: Decide) -> tuple[str, ...]:
@@ -46,33 +83,176 @@ def decide(tx: Tx, rows: Sequence[Decide]) -> Steps[Decided | Conflict | NotFoun
 
 
 def _decide(tx: Tx, row: Decide, found: Row | None) -> Decided | Conflict | NotFound:
-    scope = {name: found[name] for name in ("shard", "execution", "address")} if found else {}
-    execution = tx.execution(scope["execution"]) if scope else None
-    point = tx.row("waitpoint", **scope) if scope else None  # read again: now it is locked
-    if execution is None or point is None:
-        return NotFound(f"there is no approval {row.approval}. `perdure approvals list` shows the open ones.")
-    if point["state"] == states.Waitpoint.RESOLVED:
-        return _already(row, point, execution.ref)
-    if point["state"] != states.Waitpoint.OPEN or execution.ended or execution.state == states.Execution.CANCELLING:
-        return Conflict(
-            f"approval {row.approval} is not waited for any more: its execution {execution.id} is {execution.state}.",
-            code="not_waiting",
-        )
-    tx.run("resolve_waitpoint", **scope, decision=row.decision, by=row.by, reason=row.reason, now_ms=tx.now_ms)
-    facts = {"id": row.approval, "decision": row.decision, "by": row.by, "reason": row.reason}
-    tx.append(execution, Kind.WAIT_RESOLVED, scope["address"], data=facts)
-    wake(tx, execution)
-    return Decided(execution.ref)
+    point = point_of(tx, found)
+    if point is None:
+        return no_approval(row.approval)
+    if point.row["state"] == states.Waitpoint.OPEN and (point.row["expires_ms"] or tx.now_ms + 1) <= tx.now_ms:
+        point = expire(tx, point)  # the clock decides, not when it was swept
+    refusal = _over(tx, row, point) or _changed(row, point) or _not_theirs(tx, row, point)
+    if isinstance(refusal, Conflict):
+        return refusal
+    if refusal is None:
+        _take(tx, row, point)
+    return Decided(point.execution.ref)
 
 
-def _already(row: Decide, point: Row, ref: Ref) -> Decided | Conflict:
-    """The same answer by the same person again changes nothing and is no error: a lost reply is simply sent again."""
-    if (point["decision"], point["decided_by"], point["reason"]) == (row.decision, row.by, row.reason):
-        return Decided(ref)
-    return Conflict(
-        f"approval {row.approval} was already decided: {point['decision']} by {point['decided_by'] or 'somebody'}. "
-        "A decision is final; start a new execution to ask again.",
-        code="already_decided",
-        decision=point["decision"],
-        decided_by=point["decided_by"],
+def no_approval(approval: str) -> NotFound:
+    """Say that there is none of that id."""
+    return NotFound(f"there is no approval {approval}. `perdure approvals list` shows the open ones.")
+
+
+def point_of(tx: Tx, found: Row | None) -> Point | None:
+    """Read the approval again: now it is locked."""
+    if found is None:
+        return None
+    execution = tx.execution(found["execution"])
+    row = tx.row("waitpoint", **{name: found[name] for name in ("shard", "execution", "address")})
+    return Point(execution, row, approval_from_text(row["rules"])) if execution is not None and row else None
+
+
+def _take(tx: Tx, row: Decide, point: Point) -> None:
+    """Count an answer that may be given, and end the wait if it is enough."""
+    alone = point.rules.quorum == 1
+    match row.decision:
+        case "reject":
+            _resolve(tx, point, "reject", row.by, row.reason)
+        case "respond":
+            _resolve(tx, point, "respond", row.by, row.reason, {"answer": row.answer})
+        case "edit" if alone:
+            _resolve(tx, point, "edit", row.by, row.reason, _edited(tx, point, row.args))
+        case "approve" if alone:
+            _resolve(tx, point, "approve", row.by, row.reason)
+        case _:
+            _vote(tx, row, point)
+
+
+def _vote(tx: Tx, row: Decide, point: Point) -> None:
+    """Count one of several. Whoever edits asks the others anew, on other arguments."""
+    facts: dict[str, Any] = {"id": row.approval, "decision": row.decision, "by": row.by, "reason": row.reason}
+    proposed = point.row["value"]
+    if row.decision == "edit":
+        edited = _edited(tx, point, row.args)
+        facts |= edited
+        tx.run("propose_approval", **point.scope, digest=edited["digest"], value=codec.encode(row.args))
+        tx.run("delete_votes", **point.scope)
+    if not tx.run("insert_vote", **point.scope, voter=row.by, decision="approve", reason=row.reason, now_ms=tx.now_ms):
+        return  # said before; the answer was lost
+    approved = [vote["voter"] for vote in tx.rows("votes_on", **point.scope)]
+    if not enough(point.rules, approved):
+        counted = {"approved": len(approved), "quorum": point.rules.quorum}
+        tx.append(point.execution, Kind.APPROVAL_VOTED, point.row["address"], data={**facts, **counted})
+    elif proposed is None:
+        _resolve(tx, point, "approve", ", ".join(approved), row.reason)
+    else:
+        more = _edited(tx, point, codec.decode(proposed))
+        _resolve(tx, point, "edit", ", ".join(approved), row.reason, more)
+
+
+def _edited(tx: Tx, point: Point, args: dict[str, Json] | None) -> dict[str, Any]:
+    """Return what the log keeps of other arguments. Their tool is the one that was asked for."""
+    scope = {"shard": point.row["shard"], "execution": point.row["execution"]}
+    [asked] = tx.rows("events_after", **scope, after=point.row["opened_seq"] - 1, limit=1)
+    tool = codec.decode(asked["data"])["tool"]
+    return {"args": args or {}, "digest": call_digest(tool, args or {}, point.row["address"])}
+
+
+def _resolve(tx: Tx, point: Point, decision: str, by: str, reason: str, more: dict[str, Any] | None = None) -> None:
+    """Write the decision down and let the execution go on."""
+    event = "expire" if decision == EXPIRED else "resolve"
+    given = more or {}
+    kept = given.get("args", given.get("answer"))
+    tx.run(
+        "decide_approval",
+        **point.scope,
+        state=states.move(states.WAITPOINT_TABLE, point.row["state"], event),
+        decision=decision,
+        by=by,
+        reason=reason,
+        now_ms=tx.now_ms,
+        digest=given.get("digest", point.row["digest"]),
+        value=point.row["value"] if kept is None else codec.encode(kept),
     )
+    if point.row["expires_ms"] is not None:
+        tx.run("delete_expiry", **point.scope)
+    facts = {"id": point.row["id"], "decision": decision, "by": by, "reason": reason, **given}
+    tx.append(point.execution, Kind.WAIT_RESOLVED, point.row["address"], data=facts)
+    wake(tx, point.execution)
+
+
+def expire(tx: Tx, point: Point) -> Point:
+    """End an open approval that nobody gave in time, and return it as it is then."""
+    seconds = point.rules.expires_ms / 1000
+    _resolve(tx, point, EXPIRED, NOBODY, f"nobody decided within {seconds:g} s")
+    changed = {"state": states.Waitpoint.EXPIRED, "decision": EXPIRED, "decided_by": NOBODY}
+    return replace(point, row={**point.row, **changed})
+
+
+def _over(tx: Tx, row: Decide, point: Point) -> Conflict | Decided | None:
+    """Say who was first, if somebody was. The same answer by the same person again changes nothing and is no error."""
+    state, execution = point.row["state"], point.execution
+    if state == states.Waitpoint.EXPIRED:
+        return Conflict(
+            f"approval {row.approval} expired before this: {point.rules.expires_ms / 1000:g} s had passed, and the "
+            "call was not made. The model was told.",
+            code="approval_expired",
+            decision=EXPIRED,
+            decided_by=NOBODY,
+        )
+    if state == states.Waitpoint.RESOLVED:
+        return Decided(execution.ref) if _same(tx, row, point) else _already(row, point)
+    if state == states.Waitpoint.OPEN and not execution.ended and execution.state != states.Execution.CANCELLING:
+        return None
+    cancel = tx.row("cancel_of", shard=execution.shard, execution=execution.id)
+    by = codec.decode(cancel["data"])["by"] if cancel else ""
+    who = f", cancelled by {by or 'somebody'}" if cancel else ""
+    return Conflict(
+        f"approval {row.approval} is not waited for any more: its execution {execution.id} is {execution.state}{who}.",
+        code="not_waiting",
+        state=execution.state,
+        decided_by=by,
+    )
+
+
+def _same(tx: Tx, row: Decide, point: Point) -> bool:
+    if point.rules.quorum > 1 and row.decision in ("approve", "edit"):
+        voters = [vote["voter"] for vote in tx.rows("votes_on", **point.scope)]
+        return point.row["decision"] in ("approve", "edit") and row.by in voters
+    said: Json = row.args if row.decision == "edit" else row.answer if row.decision == "respond" else None
+    kept = point.row["value"]
+    return (point.row["decision"], point.row["decided_by"], point.row["reason"]) == (
+        row.decision,
+        row.by,
+        row.reason,
+    ) and (said is None or codec.digest(said) == codec.digest(codec.decode(kept)))
+
+
+def _already(row: Decide, point: Point) -> Conflict:
+    return Conflict(
+        f"approval {row.approval} was already decided: {point.row['decision']} by "
+        f"{point.row['decided_by'] or 'somebody'}. A decision is final; start a new execution to ask again.",
+        code="already_decided",
+        decision=point.row["decision"],
+        decided_by=point.row["decided_by"],
+    )
+
+
+def _changed(row: Decide, point: Point) -> Conflict | None:
+    """Refuse an answer to another call than the one that stands here now."""
+    proposed = point.row["value"] is not None and row.decision == "approve"
+    if row.digest == point.row["digest"] or (row.digest is None and not proposed):
+        return None
+    return Conflict(
+        f"approval {row.approval}: the call was changed since it was shown to you. Look again, and decide on what it "
+        "is now.",
+        code="approval_changed",
+        digest=point.row["digest"],
+    )
+
+
+def _not_theirs(tx: Tx, row: Decide, point: Point) -> Conflict | None:
+    starter = ""
+    if point.rules.not_by_starter:
+        scope = {"shard": point.execution.shard, "execution": point.execution.id, "after": 0, "limit": 1}
+        starter = str(codec.decode(tx.rows("events_after", **scope)[0]["data"]).get("by", ""))
+    refusal = refusal_of(point.rules, row.by, starter, tx.now_ms - point.row["opened_ms"])
+    return refusal and Conflict(f"approval {row.approval}: {refusal.why}.", code=refusal.code)

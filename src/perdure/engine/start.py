@@ -30,6 +30,8 @@ class Start:
     input: str
     """JSON text."""
     start_key: str | None
+    by: str = ""
+    """Who starts it."""
     lane: str = ""
     """Name of the durable function that workers run; empty for what servers run."""
     build: str = ""
@@ -129,6 +131,6 @@ def create(tx: Tx, row: Start) -> None:
         build=row.build,
     )
     tx.create(execution)
-    head = codec.encode({"agent": row.agent, "definition": row.definition})
+    head = codec.encode({"agent": row.agent, "definition": row.definition, **({"by": row.by} if row.by else {})})
     tx.append(execution, Kind.STARTED, data=f'{head[:-1]},"input":{row.input}}}')
     put_ready(tx, execution)

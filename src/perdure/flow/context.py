@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from perdure.core import codec
+from perdure.core.approval import DEFAULT_APPROVAL, ApprovalRules
 from perdure.core.events import Event, Kind
 from perdure.core.items import AwaitSignal, Item, OpenApproval, OpenToken, ScheduleTask, SetTimer, StartChild
 from perdure.core.tokens import Issuer
@@ -182,10 +183,12 @@ class Context:
         """Have a worker do it; return the event that says how it ended: completed, failed or uncertain."""
         return await self._wait(Kind.TASK_SCHEDULED, item.address, item.digest, item=item)
 
-    async def approval(self, address: str, tool: str, args: dict[str, Any]) -> Event:
-        """Ask a person for a yes to exactly this call; return the event with the decision."""
+    async def approval(
+        self, address: str, tool: str, args: dict[str, Any], rules: ApprovalRules = DEFAULT_APPROVAL
+    ) -> Event:
+        """Ask people for a yes to exactly this call; return the event with the decision, which may be another one."""
         digest = codec.digest(tool, args)
-        item = OpenApproval(address, digest, self._new_id("apr"), tool, args)
+        item = OpenApproval(address, digest, self._new_id("apr"), tool, args, rules)
         return await self._wait(Kind.WAIT_OPENED, address, digest, item=item)
 
     async def sleep(self, address: str, delay_ms: int) -> None:

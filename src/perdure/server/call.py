@@ -14,6 +14,8 @@ from perdure.server.options import Limits
 from perdure.server.stream import Streams
 from perdure.wire.api import Api, FunctionSource, TaskSource
 
+SPEAKS_FOR_ALL = frozenset({"admin", "anonymous"})
+"""Names of keys that may act in anybody's name: whoever has one owns the server."""
 CALL = "perdure.call"
 """Where the call stands in the ASGI scope."""
 
@@ -37,8 +39,14 @@ class Call:
     send: Send
 
     def by(self, given: str) -> str:
-        """Return who is to stand in the log: the name that the caller gave, else the key's."""
-        return given or self.principal.name
+        """Return who is to stand in the log: the key's name, to which the caller may add one.
+
+        The admin key, and a server that asks for no key, are believed whom they name.
+        """
+        own = self.principal.name
+        if not given or given == own:
+            return own
+        return given if own in SPEAKS_FOR_ALL else f"{own} ({given})"
 
 
 def call_of(request: Request) -> Call:

@@ -33,12 +33,13 @@ from perdure.core.views import (
 from perdure.core.work import WorkerInfo
 from perdure.engine import ledger, query, query_tasks
 from perdure.engine.query import events_of
-from perdure.engine.resolve import Decide, decide
+from perdure.engine.resolve import Decide, decide, no_approval
 from perdure.engine.revive import Revive, revive
 from perdure.engine.rule import Rule, rule
 from perdure.engine.signal import Signal, signal
 from perdure.engine.start import Start, start
 from perdure.errors import InvalidInput
+from perdure.server.answers import check_answer
 from perdure.server.direct_waits import DirectWaits
 from perdure.store.protocol import Reads
 from perdure.store.tx import Note
@@ -77,6 +78,7 @@ class DirectApi(DirectWaits):
             spec=text,
             input=codec.encode(request.input, "input"),
             start_key=request.idempotency_key,
+            by=request.by,
             lane=lane,
         )
         return await self._bridge.ask(start, row)
@@ -191,14 +193,37 @@ class DirectApi(DirectWaits):
             lambda reads: query.approvals_of(reads, self._company, execution=execution, state=state)
         )
 
-    async def decide(self, approval: str, decision: Decision, *, by: str = "", reason: str = "") -> ApprovalView:
-        await self._bridge.ask(decide, Decide(self._company, approval, decision, by, reason))
+    async def decide(
+        self,
+        approval: str,
+        decision: Decision,
+        *,
+        by: str = "",
+        reason: str = "",
+        digest: str | None = None,
+        args: dict[str, Json] | None = None,
+        answer: str | None = None,
+    ) -> ApprovalView:
+        row = Decide(self._company, approval, decision, by, reason, digest, args, answer)
+        check_answer(row, await self._spec_asking(approval) if decision == "edit" else None)
+        await self._bridge.ask(decide, row)
         found = await self._bridge.read(lambda reads: query.approvals_of(reads, self._company, approval=approval))
         return found[0]
 
     async def retry_task(self, execution: str, address: str, *, by: str = "", reason: str = "") -> TaskView:
         await self._bridge.ask(revive, Revive(self._company, execution, address, by, reason))
         return next(task for task in await self.tasks(execution) if task.address == address)
+
+    async def _spec_asking(self, approval: str) -> tuple[Json, str]:
+        """Return the definition that an approval belongs to, and its tool. Raises `NotFound`."""
+
+        def look(reads: Reads) -> tuple[Json, str]:
+            found = query.approvals_of(reads, self._company, approval=approval)
+            if not found:
+                raise no_approval(approval)
+            return codec.decode(query.execution_row_of(reads, self._company, found[0].execution)["spec"]), found[0].tool
+
+        return await self._bridge.read(look)
 
     async def tasks(self, execution: str) -> list[TaskView]:
         return await self._bridge.read(lambda reads: query_tasks.tasks_view(reads, self._company, execution))

@@ -15,6 +15,7 @@ from perdure import failpoints
 from perdure.core.ports import Clock
 from perdure.engine.children import LEFT
 from perdure.engine.due import Name, Pick, Sweep, first_due, name_of
+from perdure.engine.expire import UNDECIDED, expire_approvals
 from perdure.engine.orphans import LEAVING, cancel_children
 from perdure.engine.sweep import (
     SILENT_HOLDERS,
@@ -63,6 +64,7 @@ SWEEPS: tuple[SweepKind, ...] = (
     SweepKind("owners", "owned_ms", expire_owned, SILENT_HOLDERS),
     SweepKind(TRIES, "tries_ms", expire_tries, OVERDUE),
     SweepKind(EXPIRY, "token_ms", expire_tokens, EXPIRING),
+    SweepKind("approvals", "approval_ms", expire_approvals, UNDECIDED),
     SweepKind(LEFT, "children_ms", cancel_children, LEAVING),
 )
 

@@ -83,8 +83,24 @@ class Api(WaitsApi, Protocol):
         self, *, execution: str | None = None, state: str | None = Waitpoint.OPEN
     ) -> list[ApprovalView]: ...
 
-    async def decide(self, approval: str, decision: Decision, *, by: str = "", reason: str = "") -> ApprovalView:
-        """Approve or reject, once. Raises `Conflict` (`already_decided`, `not_waiting`) naming who was first."""
+    async def decide(
+        self,
+        approval: str,
+        decision: Decision,
+        *,
+        by: str = "",
+        reason: str = "",
+        digest: str | None = None,
+        args: dict[str, Json] | None = None,
+        answer: str | None = None,
+    ) -> ApprovalView:
+        """Decide about a call, once: approve, reject, edit (`args`: call it with these), respond (`answer`: the model
+        reads this instead).
+
+        Raises `Conflict`: `already_decided`, `approval_expired` and `not_waiting` name who was first;
+        `approval_changed` if `digest` is not that of the call; `name_needed`, `not_an_approver`, `self_approval` for
+        who may not. Raises `InvalidInput` (`invalid_arguments`) for `args` that do not fit the tool.
+        """
         ...
 
     async def tasks(self, execution: str) -> list[TaskView]: ...

@@ -27,6 +27,7 @@ class StartBody:
     """The agent, compiled to JSON."""
     input: Json
     idempotency_key: str | None = None
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,12 @@ class DecisionBody:
     decision: Decision
     by: str = ""
     reason: str = ""
+    digest: str | None = None
+    """Of the call that was shown; another one is then refused with `approval_changed`."""
+    args: dict[str, Json] | None = None
+    """With `edit`: what to call the tool with."""
+    answer: str | None = None
+    """With `respond`: what the model reads in the tool's place."""
 
 
 @dataclass(frozen=True, slots=True)

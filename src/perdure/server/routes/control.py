@@ -87,7 +87,7 @@ async def info(call: Caller) -> Response:
     responses={200: {"model": Started, "description": "The idempotency key had been used: the first execution"}},
 )
 async def start(call: Caller, body: StartBody) -> Response:
-    started = await call.api.start(StartRequest(body.spec, body.input, body.idempotency_key))
+    started = await call.api.start(StartRequest(body.spec, body.input, body.idempotency_key, call.by(body.by)))
     return _reply(started, 201 if started.created else 200)
 
 
@@ -201,9 +201,18 @@ async def approvals(
     return _reply(ApprovalList(tuple(await call.api.approvals(execution=execution, state=_one(state)))))
 
 
-@router.post(routes.DECISION, response_model=ApprovalView, summary="Approve or reject, once")
+@router.post(routes.DECISION, response_model=ApprovalView, summary="Decide about a call, once")
 async def decide(call: Caller, approval: str, body: DecisionBody) -> Response:
-    return _reply(await call.api.decide(approval, body.decision, by=call.by(body.by), reason=body.reason))
+    decided = await call.api.decide(
+        approval,
+        body.decision,
+        by=call.by(body.by),
+        reason=body.reason,
+        digest=body.digest,
+        args=body.args,
+        answer=body.answer,
+    )
+    return _reply(decided)
 
 
 @router.get(routes.EFFECTS, response_model=EffectList, summary="The ledger: what was done to the world")

@@ -113,5 +113,6 @@ SELECT
     (SELECT MIN(lease_until_ms) FROM tasks WHERE state IN ('leased', 'begun')) AS task_ms,
     (SELECT MIN(lease_until_ms) FROM owned) AS owned_ms,
     (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'token') AS token_ms,
+    (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'approval') AS approval_ms,
     (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'children') AS children_ms,
     (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'tries') AS tries_ms;

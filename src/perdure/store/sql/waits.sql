@@ -1,11 +1,3 @@
--- name: insert_waitpoint
--- Open a wait.
-INSERT INTO waitpoints (
-    shard, execution, address, id, company, kind, state, digest, opened_seq, opened_ms
-) VALUES (
-    :shard, :execution, :address, :id, :company, :kind, :state, :digest, :opened_seq, :now_ms
-);
-
 -- name: waitpoint
 -- One wait by its address.
 SELECT * FROM waitpoints WHERE shard = :shard AND execution = :execution AND address = :address;
@@ -13,18 +5,6 @@ SELECT * FROM waitpoints WHERE shard = :shard AND execution = :execution AND add
 -- name: waitpoint_by_id
 -- One wait of a company by its id.
 SELECT shard, execution, address FROM waitpoints WHERE id = :id AND company = :company AND kind = 'approval';
-
--- name: resolve_waitpoint
--- Write the decision down.
-UPDATE waitpoints SET
-    state = 'resolved', decision = :decision, decided_by = :by, reason = :reason, decided_ms = :now_ms
-WHERE shard = :shard AND execution = :execution AND address = :address AND state = 'open';
-
--- name: consume_approval
--- Use an approval up; touches no row unless it was given and is unused.
-UPDATE waitpoints SET consumed_ms = :now_ms
-WHERE shard = :shard AND execution = :execution AND address = :address
-  AND state = 'resolved' AND decision = 'approve' AND consumed_ms IS NULL;
 
 -- name: cancel_waitpoints
 -- Close the open waits of an execution that ends.
