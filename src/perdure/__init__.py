@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from perdure.agent.agent import Agent, Limits
     from perdure.agent.approval import Approval
     from perdure.agent.context import Cancelled, ToolContext
+    from perdure.agent.probe import Outcome
     from perdure.agent.tool import tool
     from perdure.client.handle import AgentHandle, AgentStream
     from perdure.client.results import AgentResult, AgentStatus, Status, ToolUse
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         InvalidInput,
         LeaseLost,
         LimitExceeded,
+        NotDone,
         NotFound,
         PerdureError,
         PermanentError,
@@ -59,7 +61,9 @@ _WHERE = {
     "LeaseLost": "errors",
     "LimitExceeded": "errors",
     "Limits": "agent.agent",
+    "NotDone": "errors",
     "NotFound": "errors",
+    "Outcome": "agent.probe",
     "PerdureError": "errors",
     "PermanentError": "errors",
     "RetryLater": "errors",
@@ -96,7 +100,9 @@ __all__ = [
     "LeaseLost",
     "LimitExceeded",
     "Limits",
+    "NotDone",
     "NotFound",
+    "Outcome",
     "PerdureError",
     "PermanentError",
     "RetryLater",

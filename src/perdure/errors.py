@@ -8,6 +8,7 @@
     │   ├── Unreachable    ├── StoreFull    └── RetryLater
     ├── Terminal           nobody: this ended
     │   ├── ExecutionFailed ├── StoreFailed └── PermanentError
+    ├── NotDone            a tool's word that it did nothing
     ├── LeaseLost          stop working on this now; somebody else owns it
     └── InternalError      a bug of ours: please report it
 
@@ -151,6 +152,17 @@ class PermanentError(Terminal):
     """
 
     default_code = "permanent"
+
+
+class NotDone(PerdureError):
+    """Raise it in a tool: nothing happened, and nothing of it is still on its way. The call has failed.
+
+    Under `at_most_once` it is the only failure that leaves no doubt: any other makes the call uncertain. It is tried
+    again as often as the tool's `retries` say: there, none by default.
+    """
+
+    default_code = "not_done"
+    status = 409
 
 
 class LeaseLost(PerdureError):

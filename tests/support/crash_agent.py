@@ -69,14 +69,14 @@ def run_skill(skill: str, args: list[str], ctx: ToolContext) -> dict[str, Any]:
     return _run(ctx.dependencies, skill, args)
 
 
-@tool(approval_required=True, delivery="at_most_once")
+@tool(approval_required=True, delivery="at_most_once", settle_seconds=0)
 def run_premium_skill(skill: str, args: list[str], ctx: ToolContext) -> dict[str, Any]:
     """Run a skill that costs money: at most once, and only after somebody said yes."""
     act(ctx, skill=skill)
     return _run(ctx.dependencies, skill, args)
 
 
-@tool(delivery="at_most_once")
+@tool(delivery="at_most_once", settle_seconds=0)
 def file_ticket(title: str, pdf: str, ctx: ToolContext) -> dict[str, Any]:
     """File a ticket: at most once."""
     return {"ticket": act(ctx, title=title, pdf=pdf)["n"]}

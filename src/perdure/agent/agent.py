@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 
-from perdure.agent.spec import AgentSpec, LimitsEntry, ToolEntry, spec_from_json, spec_to_json
+from perdure.agent.spec import AgentSpec, LimitsEntry, ToolEntry, spec_from_json, spec_to_json, tightened
 from perdure.agent.tool import ToolDefinition, definition_of
 from perdure.core.codec import Json
+from perdure.core.delivery import Delivery, floor_of
 from perdure.core.work import Lane
 from perdure.errors import InvalidInput
 
@@ -50,6 +51,9 @@ class Agent:
     max_turns: int = 25
     """Model requests with their tool calls; one more ends the execution as failed."""
     limits: Limits = field(default_factory=Limits)
+    delivery_floor: Literal["at_least_once", "at_most_once"] = "at_least_once"
+    """A policy for all its tools, only ever stricter than what they say: `at_most_once` keeps what would be tried again
+    after a crash from being tried again by itself. `repeatable` and `transactional` tools stay as they are."""
     base_url: str | None = None
     """Where the model answers, instead of its provider's address. Gets one request per step, no second tries."""
     temperature: float | None = None
@@ -72,6 +76,7 @@ class Agent:
             )
         if self.max_turns < 1:
             raise InvalidInput(f"agent {self.name!r}: max_turns should be 1 or more.", code="bad_agent")
+        self._floor()
         spec_from_json(spec_to_json(self._spec("")))  # refuses what a server would refuse
 
     def definitions(self) -> Mapping[str, ToolDefinition]:
@@ -79,8 +84,10 @@ class Agent:
         return {one.name: one for one in map(definition_of, self.tools)}
 
     def lanes(self) -> dict[Lane, ToolDefinition]:
-        """Return its tools by the address that tasks for them carry."""
-        return {Lane(self.name, one.name, one.options.queue): one for one in self.definitions().values()}
+        """Return its tools, and their probes, by the address that tasks for them carry."""
+        tools = list(self.definitions().values())
+        probes = [probe for tool in tools if (probe := tool.probing()) is not None]
+        return {Lane(self.name, one.name, one.options.queue): one for one in [*tools, *probes]}
 
     def compile(self) -> dict[str, Json]:
         """Return the definition as JSON: what a server runs it from."""
@@ -97,12 +104,22 @@ class Agent:
             name=self.name,
             model=self.model,
             instructions=instructions,
-            tools=tuple(ToolEntry(**_entry(one)) for one in map(definition_of, self.tools)),
+            tools=tuple(tightened(ToolEntry(**_entry(one)), self._floor()) for one in map(definition_of, self.tools)),
             limits=self._limits(),
             base_url=self.base_url,
             settings=settings,
             output_schema=None if self.output_type is None else _schema_of(self.output_type),
         )
+
+    def _floor(self) -> Delivery:
+        try:
+            return floor_of(self.delivery_floor)
+        except ValueError:
+            raise InvalidInput(
+                f"agent {self.name!r}: delivery_floor={self.delivery_floor!r} should be 'at_least_once' or "
+                "'at_most_once'.",
+                code="bad_agent",
+            ) from None
 
     def _limits(self) -> LimitsEntry:
         active = self.limits.active

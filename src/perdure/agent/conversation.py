@@ -81,6 +81,8 @@ class Conversation:
                 self._put_back(event)
             elif event.address in self.revived:
                 self._ended_anew(event)
+            elif event.kind is Kind.EFFECT_CONTRADICTED:
+                self.user(_contradiction(event))
             elif event.address in self.uncertain:
                 self._resolved(event)
 
@@ -118,6 +120,15 @@ class Conversation:
         self._messages.append(message)
         calls: list[Json] = [[call.id, call.name, call.arguments] for call in message.tool_calls]
         self._digest = codec.digest([self._digest, message.role, message.text, message.call_id, calls])
+
+
+def _contradiction(event: Event) -> str:
+    said = f"it was done, with the result {codec.encode(event.data['value'])}" if "value" in event.data else None
+    return (
+        f"About the step {event.address!r}: what you were told of its outcome was wrong. Whoever ran it says now that "
+        f"{said or 'nothing happened: ' + str(event.data['error'])}. If it was begun a second time, it may have been "
+        "done twice. Take that into account, and do not undo anything on your own."
+    )
 
 
 def _resolution(event: Event) -> str | None:

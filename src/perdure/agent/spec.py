@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from perdure.core import codec
 from perdure.core.approval import DEFAULT_APPROVAL, ApprovalRules
 from perdure.core.codec import Json
-from perdure.core.delivery import Delivery
+from perdure.core.delivery import Delivery, tighten
 from perdure.core.rules import DEFAULT_RULES, TaskRules
 from perdure.core.work import DEFAULT_QUEUE
 from perdure.errors import InvalidInput
@@ -79,6 +79,14 @@ class AgentSpec:
     def tool(self, name: str) -> ToolEntry | None:
         """Return the tool of that name."""
         return next((tool for tool in self.tools if tool.name == name), None)
+
+
+def tightened(tool: ToolEntry, floor: Delivery) -> ToolEntry:
+    """Return the tool under a policy that allows nothing looser than `floor`; its key window goes with its mode."""
+    delivery = tighten(tool.delivery, floor)
+    if delivery == tool.delivery:
+        return tool
+    return replace(tool, delivery=delivery, rules=replace(tool.rules, key_ttl_ms=0))
 
 
 def spec_to_json(spec: AgentSpec) -> dict[str, Json]:

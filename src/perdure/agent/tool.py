@@ -15,18 +15,20 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
 from perdure.agent.approval import Approval, read_approval
+from perdure.agent.doubt import IfUnknown, Intent, read_intent, with_doubt
+from perdure.agent.probe import Probe, read_probe
 from perdure.agent.schema import InvalidArguments, Signature, read_signature
 from perdure.agent.tool_rules import bad_tool, check_importable, milliseconds, read_memory, read_no_retry, read_rules
 from perdure.core.approval import DEFAULT_APPROVAL, ApprovalRules, approval_to_json
 from perdure.core.codec import Json
-from perdure.core.delivery import Delivery
+from perdure.core.delivery import Delivery, probe_tool
 from perdure.core.rules import DEFAULT_RULES, TaskRules, rules_to_json
 from perdure.core.work import DEFAULT_QUEUE
 from perdure.errors import InvalidInput
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-DeliveryName = Literal["repeatable", "at_least_once", "at_most_once"]
+DeliveryName = Literal["repeatable", "at_least_once", "at_most_once", "transactional"]
 
 RETRIES = 2
 MAX_RETRIES = 1_000
@@ -51,12 +53,31 @@ class Options(TypedDict, total=False):
     timeout_seconds: float | None
     """For one attempt. None, the default, is no limit."""
     retries: int
-    """How many more tries follow a failed one: 2. Under `at_most_once` none, ever."""
+    """How many more tries follow a failed one: 2. Under `at_most_once` none by default, and only after one that raised
+    `NotDone`."""
     queue: str
     """Which workers it is for: those that serve this queue. Default: `default`."""
     delivery: DeliveryName | Delivery
     """What a crash may lead to. `at_least_once`, the default: it may run again, with the same idempotency key.
-    `at_most_once`: the body starts once or never, and somebody rules on what nobody saw the end of."""
+    `at_most_once`: the body starts once or never, and somebody rules on what nobody saw the end of.
+    `transactional`: it may run again, and a record in the same transaction (`perdure.ledger`) makes that harmless."""
+    settle_seconds: float | None
+    """How long after it began nobody may say that it did not happen: its request may still be on its way. Default:
+    `timeout_seconds` and one lease of 30 seconds."""
+    probe: Callable[..., Any] | None
+    """Finds out what became of a call whose outcome nobody knows. Called on a worker, with those of the tool's
+    arguments that it names and a `ToolContext` with the call's idempotency key; returns an `Outcome`."""
+    if_unknown: IfUnknown
+    """What is taken to be so if nobody has found out after `ruling_deadline_seconds`: `give_up` or `happened`. Default:
+    `ask`, for as long as it takes."""
+    ruling_deadline_seconds: float | None
+    """As above."""
+    key_ttl_seconds: float | None
+    """How long whoever is called remembers idempotency keys, from the start of the first try. Past it, the call is not
+    tried again by itself: what became of it is unknown then. Default: for ever."""
+    intent: Intent | None
+    """What makes two calls of one execution the same act, whatever else differs: `lambda a: (a.order_id, a.cents)`. The
+    second is not made: it gets the first one's result, when that is there. Called on a worker."""
     retry_pause_seconds: float
     """Before the second try: 2 seconds."""
     retry_factor: float
@@ -93,6 +114,7 @@ class ToolOptions:
     queue: str = DEFAULT_QUEUE
     delivery: Delivery = Delivery.AT_LEAST_ONCE
     no_retry: tuple[type[Exception], ...] = ()
+    intent: Intent | None = None
     isolated: bool = False
     memory_bytes: int = 0
     """Of an isolated body's process; 0 is no limit."""
@@ -108,6 +130,7 @@ class ToolDefinition:
     function: Callable[..., Any]
     """The very function that was declared."""
     signature: Signature = field(repr=False)
+    probe: Probe | None = field(default=None, repr=False)
 
     @property
     def schema(self) -> dict[str, Json]:
@@ -118,6 +141,14 @@ class ToolDefinition:
     def is_async(self) -> bool:
         """Whether the body is a coroutine; anything else runs in a thread."""
         return inspect.iscoroutinefunction(self.function)
+
+    def probing(self) -> ToolDefinition | None:
+        """Return what workers serve to find out about calls of this tool, under a name that no tool can have."""
+        if self.probe is None:
+            return None
+        options = ToolOptions(queue=self.options.queue, delivery=Delivery.REPEATABLE)
+        signature = dataclasses.replace(self.signature, context=None)  # the probe may want it, and finds it itself
+        return ToolDefinition(probe_tool(self.name), "", options, self.probe.body, signature)
 
     def validate(self, args: Mapping[str, Json]) -> dict[str, Any]:
         """Return the keyword arguments for the function, with the types it declares; the context is not among them.
@@ -206,8 +237,13 @@ def _define(function: Callable[..., Any], options: Options, names: Mapping[str, 
     checked = check_options(name, options)
     if checked.isolated:
         check_importable(name, function)
+        if checked.intent is not None:
+            raise bad_tool(name, "has intent with isolated=True: it is asked before there is a process of its own")
     signature = read_signature(function, names)
-    return ToolDefinition(name, options.get("description", signature.description), checked, function, signature)
+    probe = options.get("probe")
+    found = None if probe is None else read_probe(name, probe, signature, names)
+    description = options.get("description", signature.description)
+    return ToolDefinition(name, description, checked, function, signature, found)
 
 
 def _name(function: object, options: Options) -> str:
@@ -236,7 +272,8 @@ def check_options(name: str, options: Options) -> ToolOptions:
         approval=approval,
         timeout_ms=0 if timeout is None else max(milliseconds(name, "timeout_seconds", timeout, least=0.001), 1),
         attempts=_attempts(name, options.get("retries"), delivery),
-        rules=read_rules(name, options),
+        rules=with_doubt(name, options, delivery, read_rules(name, options)),
+        intent=read_intent(name, options.get("intent")),
         queue=queue,
         delivery=delivery,
         no_retry=read_no_retry(name, options.get("no_retry", ())),
@@ -258,12 +295,6 @@ def _attempts(name: str, retries: object, delivery: Delivery) -> int:
         return 1 if delivery is Delivery.AT_MOST_ONCE else RETRIES + 1
     if isinstance(retries, bool) or not isinstance(retries, int) or not 0 <= retries <= MAX_RETRIES:
         raise bad_tool(name, f"has retries={retries!r}; expected a whole number from 0 to {MAX_RETRIES}")
-    if retries and delivery is Delivery.AT_MOST_ONCE:
-        raise bad_tool(
-            name,
-            f"has retries={retries} with delivery='at_most_once', whose body never starts twice: leave retries out, "
-            "or choose 'at_least_once'",
-        )
     return retries + 1
 
 

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -58,6 +58,15 @@ LeaseSeconds = Annotated[
     typer.Option(min=0.2, metavar="N", help="How long an execution stays with a server that gives no sign of life."),
 ]
 
+DeliveryFloor = Annotated[
+    Literal["at_least_once", "at_most_once"],
+    typer.Option(
+        metavar="MODE",
+        help="A policy for the tools of all agents, only ever stricter than what they say. at_most_once: what would be "
+        "tried again after a crash is not; a person rules on it.",
+    ),
+]
+
 
 def server(
     host: Host = "127.0.0.1",
@@ -69,6 +78,7 @@ def server(
     allow_origin: AllowOrigin = None,
     public_url: PublicUrl = "",
     lease_seconds: LeaseSeconds = 30.0,
+    delivery_floor: DeliveryFloor = "at_least_once",
     log_level: LogLevel = "info",
     as_json: AsJson = False,
     script: Annotated[list[str] | None, typer.Option(hidden=True, metavar="NAME=MODULE:SCRIPT")] = None,
@@ -101,6 +111,7 @@ def server(
         agents=load_agents(serve or ()),
         scripts=_scripts(script or ()),
         lease_ms=lease_ms or round(lease_seconds * 1000),
+        delivery_floor=delivery_floor,
         as_json=as_json,
     )
     left_running = run(_serve(plan, _open(plan)))
@@ -120,12 +131,14 @@ class Plan:
     agents: Sequence[Agent]
     scripts: dict[str, Script]
     lease_ms: int
+    delivery_floor: str
     as_json: bool
 
 
 def _open(plan: Plan) -> Node:
     import asyncio
 
+    from perdure.core.delivery import floor_of
     from perdure.models.catalog import Catalog
     from perdure.runtime import open_node, owner_check
     from perdure.server.executor import ExecutorOptions
@@ -133,7 +146,8 @@ def _open(plan: Plan) -> Node:
     from perdure.system import SystemClock, SystemRandom
 
     models = Catalog(scripted=plan.scripts)
-    parts = Parts(models, SystemClock(), SystemRandom(), ExecutorOptions(lease_ms=plan.lease_ms))
+    options = ExecutorOptions(lease_ms=plan.lease_ms, delivery_floor=floor_of(plan.delivery_floor))
+    parts = Parts(models, SystemClock(), SystemRandom(), options)
     try:
         return open_node(plan.store, models, parts, ask=owner_check(plan.store, asyncio.run))
     except StoreInUse as error:

@@ -76,9 +76,17 @@ def tighten(delivery: Delivery, floor: Delivery) -> Delivery:
     Under the floor `at_most_once`, what would be tried again after a crash is not. `repeatable` stays as it is: such a
     call changes nothing, so nothing is gained by having a person rule on it; and so does `transactional`.
     """
-    if floor is Delivery.AT_MOST_ONCE and delivery is Delivery.AT_LEAST_ONCE:
-        return Delivery.AT_MOST_ONCE
+    if (delivery, floor) == (Delivery.AT_LEAST_ONCE, Delivery.AT_MOST_ONCE):
+        return floor
     return delivery
+
+
+def floor_of(name: str) -> Delivery:
+    """Return the policy of that name. Raises `ValueError` for what is none: a floor says how strict acting must be."""
+    floor = Delivery(name)
+    if floor in (Delivery.AT_LEAST_ONCE, Delivery.AT_MOST_ONCE):
+        return floor
+    raise ValueError(name)
 
 
 _PROBE = "?probe"

@@ -41,7 +41,7 @@ def set_task(
 def unwatch(tx: Tx, execution: ExecutionRow, address: str) -> None:
     """An effect is not uncertain any more: nobody need find out, and no policy rules."""
     scope = {"shard": execution.shard, "execution": execution.id, "address": address}
-    tx.later("unwatch_task", **scope, kind=RULE)
+    tx.later("delete_deadline", **scope, kind=RULE)
     tx.later("drop_probe", **scope, now_ms=tx.now_ms)
 
 

@@ -29,7 +29,7 @@ def rule_by_policy(tx: Tx, rows: Sequence[Sweep]) -> Steps[int]:
         task = tx.row("task", **scope)
         if execution is None or task is None:
             raise orphaned("ruling by policy", one)
-        if tx.run("unwatch_task", **scope, kind=RULE) and task["state"] == states.Task.UNCERTAIN:
+        if tx.run("delete_deadline", **scope, kind=RULE) and task["state"] == states.Task.UNCERTAIN:
             rules = rules_of(task)
             reason = f"nobody ruled within {rules.rule_by_ms / 1000:g} s"
             rule_on(tx, execution, task, Word(_declared(rules.rule_as), BY, reason))

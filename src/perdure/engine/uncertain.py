@@ -35,7 +35,7 @@ def lose(tx: Tx, execution: ExecutionRow, task: Row, why: str, facts: dict[str, 
         task = {**task, "lease_until_ms": tx.now_ms}
     rules = rules_of(task)
     if rules.rule_as:
-        tx.run("watch_task", **scope, kind=RULE, due_ms=tx.now_ms + rules.rule_by_ms)
+        tx.run("set_deadline", **scope, kind=RULE, due_ms=tx.now_ms + rules.rule_by_ms)
     if rules.probe:
         tx.run("insert_probe", **_probe(execution, task, run_at_ms=max(settled_ms(task), tx.now_ms), now_ms=tx.now_ms))
         tx.announce("tasks", f"{execution.company}/{task['queue']}", after_ms=max(settled_ms(task) - tx.now_ms, 0))

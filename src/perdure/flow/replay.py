@@ -62,7 +62,9 @@ class Mismatch(Exception):
     """The log and the code disagree. The execution becomes `stuck`; trying again would change nothing."""
 
 
-_TOLD = frozenset({Kind.MESSAGE, Kind.TASK_REVIVED, Kind.STOP_REQUESTED, Kind.CANCEL_REQUESTED})
+_TOLD = frozenset(
+    {Kind.MESSAGE, Kind.TASK_REVIVED, Kind.EFFECT_CONTRADICTED, Kind.STOP_REQUESTED, Kind.CANCEL_REQUESTED}
+)
 
 
 class Replay:

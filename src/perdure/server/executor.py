@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import anyio
 
 from perdure.agent.loop import agent_loop
-from perdure.agent.spec import AgentSpec, spec_from_json
+from perdure.agent.spec import AgentSpec, spec_from_json, tightened
 from perdure.core import codec
+from perdure.core.delivery import Delivery
 from perdure.core.events import Event
 from perdure.core.ids import new_id
 from perdure.core.ports import Clock, Random
@@ -54,6 +55,8 @@ class ExecutorOptions:
     cache: int = 1_000
     """Parked runs kept in memory."""
     lease_ms: int = 30_000
+    delivery_floor: Delivery = Delivery.AT_LEAST_ONCE
+    """A policy for the tools of all agents: see `core.delivery.tighten`."""
 
 
 @dataclass(slots=True)
@@ -248,10 +251,14 @@ class Executor:
                     raise ValueError(f"definition {digest} is missing")
                 return row["spec"]
 
-            spec = self._specs[key] = spec_from_json(codec.decode(await self._bridge.read(stored)))
+            spec = self._specs[key] = self._tightened(spec_from_json(codec.decode(await self._bridge.read(stored))))
             if len(self._specs) > self._options.cache:
                 self._specs.popitem(last=False)
         return spec
+
+    def _tightened(self, spec: AgentSpec) -> AgentSpec:
+        """Apply this server's policy. What was scheduled before keeps the mode it was scheduled with."""
+        return replace(spec, tools=tuple(tightened(tool, self._options.delivery_floor) for tool in spec.tools))
 
     def _keep(self, execution: str, live: _Live) -> None:
         self._parked[execution] = live

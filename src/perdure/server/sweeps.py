@@ -17,6 +17,7 @@ from perdure.engine.children import LEFT
 from perdure.engine.due import Name, Pick, Sweep, first_due, name_of
 from perdure.engine.expire import UNDECIDED, expire_approvals
 from perdure.engine.orphans import LEAVING, cancel_children
+from perdure.engine.policy import UNRULED, rule_by_policy
 from perdure.engine.sweep import (
     SILENT_HOLDERS,
     SILENT_WORKERS,
@@ -66,6 +67,7 @@ SWEEPS: tuple[SweepKind, ...] = (
     SweepKind(EXPIRY, "token_ms", expire_tokens, EXPIRING),
     SweepKind("approvals", "approval_ms", expire_approvals, UNDECIDED),
     SweepKind(LEFT, "children_ms", cancel_children, LEAVING),
+    SweepKind("rule", "rule_ms", rule_by_policy, UNRULED),
 )
 
 

@@ -16,6 +16,7 @@ from perdure import failpoints
 from perdure.agent.context import ToolContext
 from perdure.agent.tool import ToolDefinition
 from perdure.core import codec
+from perdure.core.delivery import NOT_DONE
 from perdure.core.ports import Clock, Random
 from perdure.core.work import Answer, Begin, Failure, Lane, Report
 from perdure.log import get_log
@@ -58,7 +59,7 @@ class Attempts:
             self._report(grip, Raised("unknown_tool", f"this worker has no tool {grip.task.tool!r}", permanent=True))
             return
         call = self._call(definition, grip)
-        at_once = not grip.at_most_once and self._reached(grip)
+        at_once = not _asks(call) and self._reached(grip)
         ready = call if at_once else await self._wait_until_ready(grip, call)
         if ready is None or grip.stopping:  # asked for itself: a cancelled scope is noticed only where something waits
             if isinstance(ready, Call):
@@ -97,7 +98,7 @@ class Attempts:
     async def _ready(self, grip: Grip, call: Call) -> Call | Raised | None:
         """Return the call once its body may start, why it cannot, or None if it is not wanted any more."""
         await self._reach(grip)
-        if not grip.at_most_once:
+        if not _asks(call):
             return call
         checked = await self.runners.check(call)  # nothing that can be wrong is found out after `begin`
         if isinstance(checked, Raised):
@@ -105,7 +106,7 @@ class Attempts:
         ready = None
         try:
             await self._reach(grip)
-            if await self._begin(grip):
+            if await self._begin(grip, checked.intent):
                 await self._reach(grip)  # the answer may have taken longer than the lease
                 ready = checked
         finally:
@@ -122,17 +123,19 @@ class Attempts:
     def _reached(self, grip: Grip) -> bool:
         return self.link.up.is_set() and grip.fresh
 
-    async def _begin(self, grip: Grip) -> bool:
-        """Have the claim committed; say whether it was. A lost answer is asked for again with the same nonce."""
-        begin = Begin(grip.task.execution, grip.task.address, grip.task.fence, self.random.token(16).hex())
+    async def _begin(self, grip: Grip, intent: str | None) -> bool:
+        """Have the claim committed; say whether it may act. A lost answer is asked for again with the same nonce."""
+        nonce = self.random.token(16).hex()
+        begin = Begin(grip.task.execution, grip.task.address, grip.task.fence, nonce, intent)
         grip.nonce = begin.nonce
         grip.phase = Phase.BEGINNING
         answer = await self._ask_to_begin(begin)
         log.debug("task.begin_answered", task=begin.address, answer=str(answer))
         if answer in (Answer.LEASE_LOST, Answer.CONFLICT):
             grip.lost = True
-        grip.answered(begun=answer in (Answer.ACCEPTED, Answer.ALREADY_ACCEPTED))
-        return grip.begun
+        accepted = answer in (Answer.ACCEPTED, Answer.ALREADY_ACCEPTED)
+        grip.answered(begun=accepted and grip.at_most_once)  # else no claim was made: it was asked for its intent
+        return accepted
 
     async def _ask_to_begin(self, begin: Begin) -> Answer:
         backoff, trouble = Backoff(self.random), Trouble("begin")
@@ -185,6 +188,8 @@ class Attempts:
         match ended:
             case Returned():
                 self._report(grip, ended)
+            case Raised(code=code) if code == NOT_DONE:
+                self._report(grip, ended)  # its author knows, however late
             case _ if grip.late:
                 self._report(grip, _timeout(grip))
             case Raised():
@@ -240,6 +245,12 @@ class Attempts:
                 outcome = "cancelled" if stopped else "failed"
                 report = Report(task.execution, task.address, task.fence, outcome, failure=failure, saved=grip.saved)
                 self.reports.add(grip, report)
+
+
+def _asks(call: Call) -> bool:
+    """Say whether its body may start only when the server has answered: there is a claim to be made, or an equal act
+    to be looked for."""
+    return call.at_most_once or call.definition.options.intent is not None
 
 
 def _timeout(grip: Grip) -> Raised:

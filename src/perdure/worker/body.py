@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from perdure import failpoints
 from perdure.agent.context import ToolContext, enter_tool
+from perdure.agent.doubt import intent_of
 from perdure.agent.tool import ToolDefinition
 from perdure.core import codec
 from perdure.core.codec import Json
@@ -62,6 +63,8 @@ class Call:
     at_most_once: bool = False
     checked: dict[str, Any] | None = None
     """The validated arguments, when that was done before."""
+    intent: str | None = None
+    """What act it is, in its author's terms; found out by `check`."""
     wall_ms: Callable[[], int] = _no_clock
     """This process's clock, for the dates that servers send."""
     process: Process | None = None
@@ -99,9 +102,12 @@ class Call:
         return self._keep(value)
 
     def check(self) -> Call | Raised:
-        """Validate the arguments without running the function; returns a call that need not do it again."""
+        """Validate the arguments, and ask what act it is, without running the function; returns a call that need not
+        do it again."""
         try:
-            return dataclasses.replace(self, checked=self.definition.validate(self.args))
+            checked = self.definition.validate(self.args)
+            intent = self.definition.options.intent
+            return dataclasses.replace(self, checked=checked, intent=intent and intent_of(intent, checked))
         except BaseException as error:  # noqa: BLE001 - validators are the user's code too
             ended = self._judge(error)
             return ended if isinstance(ended, Raised) else Raised("tool_error", ended.message)

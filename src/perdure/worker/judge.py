@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from perdure.agent.context import Cancelled
+from perdure.core.delivery import NOT_DONE
 from perdure.core.retry import instant_of, pause_asked_for
-from perdure.errors import InvalidInput, LeaseLost, PermanentError, RetryLater
+from perdure.errors import InvalidInput, LeaseLost, NotDone, PermanentError, RetryLater
 from perdure.log import get_log
 
 log = get_log(__name__)
@@ -50,6 +51,8 @@ def judge(
             return Raised(error.code, shorten(error.message), permanent=True)
         case PermanentError():
             return Raised(error.code, shorten(error.message), permanent=True)
+        case NotDone():
+            return Raised(NOT_DONE, shorten(error.message))
         case RetryLater():
             return Raised(error.code, shorten(error.message), retry_after_ms=round(error.after_seconds * 1000))
         case _ if no_retry and isinstance(error, no_retry):

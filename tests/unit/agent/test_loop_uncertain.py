@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from node_bench import Hold, NodeBench, Script, node_over, tool
+from perdure.core.rules import TaskRules
 from perdure.core.views import Ruling
 from perdure.core.work import Answer
 from perdure.models.scripted import call, say, together
 
 pytestmark = pytest.mark.anyio
 
-SEND = tool("send", delivery="at_most_once", attempts=1)
+SEND = tool("send", delivery="at_most_once", attempts=1, rules=TaskRules(settle_ms=0))
 REPLIES = [call("send", {"to": "ann"}), say("I do not know"), say("now I do")]
 
 
@@ -115,7 +116,8 @@ async def test_a_message_in_between_is_answered_and_the_wait_goes_on(tmp_path: P
 
 
 async def test_two_uncertain_effects_are_both_waited_for(tmp_path: Path) -> None:
-    replies = [together(call("send"), call("send")), say("?"), say("one known"), say("both known")]
+    both = together(call("send", {"to": "ann"}), call("send", {"to": "bob"}))
+    replies = [both, say("?"), say("one known"), say("both known")]
     async with node_over(tmp_path, replies) as bench:
         execution = await bench.start(SEND)
         first, second = await bench.lease("send", count=2)

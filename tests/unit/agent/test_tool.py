@@ -334,8 +334,7 @@ def test_what_is_no_function_is_refused() -> None:
         ({"retries": -1}, "retries=-1"),
         ({"retries": 1.5}, "retries=1.5"),
         ({"retries": True}, "retries=True"),
-        ({"retries": 1, "delivery": "at_most_once"}, "never starts twice"),
-        ({"delivery": "twice"}, "'repeatable', 'at_least_once', 'at_most_once'"),
+        ({"delivery": "twice"}, "'repeatable', 'at_least_once', 'at_most_once', 'transactional'"),
         ({"queue": ""}, "queue=''"),
         ({"queue": "a b"}, "queue='a b'"),
         ({"name": "two words"}, "models do not accept"),
@@ -350,6 +349,13 @@ def test_at_most_once_may_say_no_retries() -> None:
     def f() -> None: ...
 
     assert definition_of(tool(retries=0, delivery="at_most_once")(f)).options.attempts == 1
+    assert definition_of(tool(delivery="at_most_once")(f)).options.attempts == 1
+
+
+def test_at_most_once_may_be_tried_again_on_its_authors_word() -> None:
+    def f() -> None: ...
+
+    assert definition_of(tool(retries=2, delivery="at_most_once")(f)).options.attempts == 3
 
 
 def test_a_decorator_around_a_tool_is_what_runs() -> None:

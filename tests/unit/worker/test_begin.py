@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from memory_tasks import Fault, MemoryTasks
-from perdure.errors import Unreachable
+from perdure.agent.tool import tool
+from perdure.errors import NotDone, Unreachable
 from perdure.system import SystemClock
 from perdure.testing.clock import FakeClock
 from working import at_work, make_worker
@@ -168,3 +169,63 @@ async def test_a_claim_cancelled_before_its_body_started_says_so() -> None:
     assert report.outcome == "cancelled"
     assert report.failure is not None
     assert "had not started" in report.failure.message
+
+
+async def test_what_makes_two_calls_the_same_act_is_asked_of_the_tool_before_it_runs() -> None:
+    @tool(name="pay", intent=lambda a: (a.order, a.cents))
+    def pay(order: str, cents: int, note: str = "") -> str:
+        return "paid"
+
+    source = MemoryTasks(SystemClock())
+    async with at_work(make_worker(source, SystemClock(), pay)):
+        careful = source.add("pay", {"order": "o1", "cents": 5, "note": "x"}, **ONCE)
+        plain = source.add("pay", {"order": "o1", "cents": 5, "note": "y"})
+        await source.reported(careful, plain)
+    assert {begin.address: begin.intent for begin in source.sent("begin")} == {
+        careful: '["o1",5]',
+        plain: '["o1",5]',
+    }
+
+
+async def test_an_intent_that_breaks_fails_the_call_before_it_begins() -> None:
+    @tool(name="pay", intent=lambda a: a.no_such_argument)
+    def pay(cents: int) -> str:
+        raise AssertionError("it must not run")
+
+    source = MemoryTasks(SystemClock())
+    async with at_work(make_worker(source, SystemClock(), pay)):
+        address = source.add("pay", {"cents": 5}, **ONCE)
+        await source.reported(address)
+    assert source.sent("begin") == []
+    assert "no_such_argument" in source.rows[address].reports[0].failure.message
+
+
+async def test_a_call_that_the_server_serves_otherwise_does_not_run() -> None:
+    @tool(name="pay", intent=lambda a: a.cents)
+    def pay(cents: int) -> str:
+        raise AssertionError("it must not run")
+
+    source = MemoryTasks(SystemClock())
+    gate = asyncio.Event()
+    source.faults["begin"] = [Fault(hang=gate)]
+    async with at_work(make_worker(source, SystemClock(), pay)):
+        address = source.add("pay", {"cents": 5})
+        await source.until(lambda: source.in_flight["begin"] == 1)
+        source.rows[address].fence += 1
+        source.rows[address].state = "done"
+        gate.set()
+        await source.until(lambda: source.in_flight["begin"] == 0)
+    assert source.rows[address].reports == []
+
+
+@pytest.mark.parametrize("delivery", ["at_most_once", "at_least_once"])
+async def test_an_authors_word_that_nothing_happened_is_passed_on(delivery: str) -> None:
+    def pay() -> None:
+        raise NotDone("the bank refused")
+
+    source = MemoryTasks(SystemClock())
+    async with at_work(make_worker(source, SystemClock(), pay)):
+        address = source.add("pay", delivery=delivery)
+        await source.reported(address)
+    failure = source.rows[address].reports[0].failure
+    assert (failure.code, failure.message, failure.permanent) == ("not_done", "the bank refused", False)

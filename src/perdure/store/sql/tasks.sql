@@ -133,15 +133,6 @@ WHERE shard = :shard AND execution = :execution AND tool = :tool AND digest = :d
   AND address <> :address AND state = 'ready' AND delivery <> 'repeatable' AND scheduled_seq > :after
 ORDER BY scheduled_seq;
 
--- name: watch_task
--- Have an uncertain task ruled over when nobody has by then.
-INSERT INTO deadlines (shard, execution, address, kind, due_ms) VALUES (:shard, :execution, :address, :kind, :due_ms)
-ON CONFLICT (shard, execution, address, kind) DO UPDATE SET due_ms = :due_ms;
-
--- name: unwatch_task
--- It is not uncertain any more.
-DELETE FROM deadlines WHERE shard = :shard AND execution = :execution AND address = :address AND kind = :kind;
-
 -- name: insert_probe
 -- Have it found out what became of an uncertain task; once more if that was tried before.
 INSERT INTO tasks (
