@@ -215,7 +215,7 @@ def _tools(log: Sequence[Event], tasks: dict[str, TaskView]) -> Iterable[ToolSte
                 calls[event.address].begun = event
             case Kind.EFFECT_RULED:
                 calls[event.address].ruled = event
-            case kind if kind in _ATTEMPT_ENDS:
+            case kind if kind in _ATTEMPT_ENDS and event.address in calls:  # else of a probe, which is no call
                 calls[event.address].ends.append(event)
             case _:
                 pass

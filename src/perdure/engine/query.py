@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from perdure.core import codec, states
 from perdure.core.approval import approval_from_text
 from perdure.core.codec import Json
+from perdure.core.delivery import Delivery
 from perdure.core.events import Event, Kind, reply_in
 from perdure.core.ids import shard_of
 from perdure.core.views import (
@@ -161,24 +162,56 @@ def waits_of(reads: Reads, row: Row, approvals: list[ApprovalView]) -> list[Wait
     """Return what an execution waits for outside of its own code."""
     scope = {"shard": row["shard"], "execution": row["id"]}
     waits = [WaitView("approval", one.address, one.opened_ms, f"a decision about {one.tool}") for one in approvals]
-    for task in reads.rows("tasks_of", **scope):
-        match task["state"]:
-            case states.Task.READY:
-                detail = f"a worker for {task['agent']}/{task['tool']} on queue {task['queue']}"
-                waits.append(WaitView("task", task["address"], task["run_at_ms"], detail))
-            case states.Task.LEASED | states.Task.BEGUN:
-                detail = f"{task['tool']}, which worker {task['worker']} runs{progress_of(task)}"
-                waits.append(WaitView("task", task["address"], task["started_ms"], detail))
-            case states.Task.UNCERTAIN:
-                detail = f"a ruling on what became of {task['tool']}"
-                waits.append(WaitView("ruling", task["address"], task["updated_ms"], detail))
-            case _:
-                pass
+    tasks = reads.rows("tasks_of", **scope)
+    waits += [wait for task in tasks if (wait := _task_wait(task, tasks)) is not None]
     waits += [
         WaitView("timer", timer["address"], row["updated_ms"], f"a timer due at {timer['due_ms']} ms")
         for timer in reads.rows("timers_of", **scope)
     ]
     return waits
+
+
+def _task_wait(task: Row, tasks: Sequence[Row]) -> WaitView | None:
+    """Return what a task that is not over waits for. A probe waits for nothing by itself: its effect does."""
+    if task["probe_of"] is not None:
+        return None
+    address, tool = task["address"], task["tool"]
+    match task["state"]:
+        case states.Task.READY:
+            twin = held_by(task, tasks)
+            detail = f"a worker for {task['agent']}/{tool} on queue {task['queue']}"
+            if twin is not None:
+                detail = f"the outcome of the equal call of {tool} at {twin['address']}"
+            return WaitView("task", address, task["run_at_ms"], detail)
+        case states.Task.LEASED | states.Task.BEGUN:
+            return WaitView(
+                "task", address, task["started_ms"], f"{tool}, which worker {task['worker']} runs{progress_of(task)}"
+            )
+        case states.Task.UNCERTAIN:
+            return WaitView("ruling", address, task["updated_ms"], f"a ruling on what became of {tool}")
+        case _:
+            return None
+
+
+def held_by(task: Row, tasks: Sequence[Row]) -> Row | None:
+    """Return the equal call that a task on its queue has to wait for: one of which nobody knows whether it acted, or,
+    if its author says what makes two calls the same act, one that is under way. The lease decides by the same rules."""
+    return next((other for other in tasks if _holds(other, task)), None)
+
+
+def _holds(other: Row, task: Row) -> bool:
+    if other["address"] == task["address"] or other["tool"] != task["tool"]:
+        return False
+    first = other["scheduled_seq"] < task["scheduled_seq"]
+    equal = task["digest"] != "" and other["digest"] == task["digest"] and task["delivery"] != Delivery.REPEATABLE
+    if equal and other["doubt"] and (first or other["state"] == states.Task.UNCERTAIN):
+        return True
+    if task["intent"] is None or other["intent"] != task["intent"]:
+        return False
+    return other["state"] in _UNDER_WAY or (first and other["state"] == states.Task.READY)
+
+
+_UNDER_WAY = frozenset({states.Task.LEASED, states.Task.BEGUN, states.Task.UNCERTAIN})
 
 
 def progress_of(task: Row) -> str:

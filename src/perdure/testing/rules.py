@@ -101,7 +101,8 @@ def _was_given_up(step: Step, call: Entry) -> bool:
 def at_most_once(case: Case) -> Iterator[Violation]:
     """A claim precedes the body, is never released, and lets it start once. Done is one effect, unknown is 0 or 1."""
     for step, scheduled in _tasks(case, "at_most_once"):
-        allowed = 1 + step.rulings("run")
+        taken_back = [event for event in step.all("attempt_failed") if event.data.get("code") == "not_done"]
+        allowed = 1 + step.rulings("run") + len(taken_back)  # its author's word that nothing happened
         begun = step.all("task_begun")
         if len(step.calls) > allowed:
             yield case.broken(
@@ -113,7 +114,10 @@ def at_most_once(case: Case) -> Iterator[Violation]:
             if not any(b.at_ms <= call.received_at_ms + STORE_AHEAD_MS + case.expect.clock_slack_ms for b in begun):
                 yield case.broken("P3", "I4", f"{step.address}: call {call.n} came before any claim was recorded")
         for event, following in pairwise(step.events):
-            if event.kind == "task_begun" and following.kind in ("task_begun", "attempt_failed", "attempt_lost"):
+            released = (
+                following.kind in ("task_begun", "attempt_failed", "attempt_lost") and following not in taken_back
+            )
+            if event.kind == "task_begun" and released:
                 yield case.broken("P3", "I4", f"{step.address}: claim released: {following.kind} at {following.seq}")
         vouched = step.rulings("happened") > 0  # somebody's word, not the world's
         if _should_have_acted(step, scheduled, case) and not vouched:

@@ -8,9 +8,10 @@ import pytest
 
 from engine_bench import WORKER, Bench, ask, once, step, task
 from perdure.core.items import SetTimer
+from perdure.core.rules import TaskRules
 from perdure.core.views import ExecutionView
 from perdure.core.work import Failure
-from perdure.engine import query
+from perdure.engine import query, query_tasks
 from perdure.engine.park import Finish, Halt, finish, halt
 from perdure.engine.resolve import Decide, decide
 from perdure.errors import NotFound
@@ -170,3 +171,26 @@ def test_a_page_is_filtered_by_state_agent_and_company(bench: Bench) -> None:
     assert page(state="paused") == [paused]
     assert page(agent="clerk", state="ready") == [ready]
     assert page(agent="nobody") == []
+
+
+def test_a_call_that_is_held_says_which_call_it_waits_for(bench: Bench) -> None:
+    owner = bench.owned()
+    bench.record(owner, once("1"))
+    [first] = bench.lease()
+    bench.begin(first)
+    bench.expire(31)
+    bench.record(owner, once("2"), once("3", args={"n": 2}), task("4", delivery="repeatable"))
+    waits = {wait.address: wait for wait in view(bench, first.execution).waits}
+    assert waits["1"].kind == "ruling"
+    assert waits["2"].detail == "the outcome of the equal call of post at 1"
+    assert [waits[address].detail for address in "34"] == ["a worker for clerk/post on queue default"] * 2
+    assert bench.lease("wrk_2", slots=1)[0].address == "3"
+
+
+def test_a_probe_is_no_wait_of_its_own_and_no_call(bench: Bench) -> None:
+    held = bench.begun(once(rules=TaskRules(probe=True)))
+    bench.expire(31)
+    assert [wait.kind for wait in view(bench, held.execution).waits] == ["ruling"]
+    assert [
+        one.address for one in bench.read(lambda reads: query_tasks.tasks_view(reads, "default", held.execution))
+    ] == ["tool"]
