@@ -12,7 +12,7 @@ from memory_journal import MemoryLog
 from perdure.core.events import ASKED
 from perdure.core.tokens import Issuer
 from perdure.flow import completed, first, gather_at_most, now, patched, signal, sleep, step, this_step, timeout, token
-from perdure.flow.context import Context
+from perdure.flow.context import Context, Try
 from perdure.flow.durable import DurableDefinition, run_durable
 from perdure.flow.scope import scoped_tasks
 from programs import Op, Program, VirtualLoop
@@ -46,6 +46,8 @@ class DurableProgram(Program):
 
     async def __call__(self, ctx: Context) -> Any:
         ctx.issuer = Issuer("00" * 32)
+        seen: Any = ctx
+        seen.record, seen.known = self._watched(ctx.record), self._watched(ctx.known)
         self.order.clear()
         return await run_durable(ctx, DurableDefinition("program", self.main, "b"), None)
 
@@ -105,14 +107,27 @@ class DurableProgram(Program):
             return "late"
 
     async def _work(self) -> str:
-        address = this_step().address
-        self.began.append(address)
-        if self.log is not None and self.log.run is not None:
-            self.log.known[address] = self.log.run.replay.last_seq
-        if self.io.random() < self.slow:
-            await asyncio.sleep(20)
-        await self.wait_for(address)
-        return f"value of {address}"
+        return f"value of {this_step().address}"
+
+    def _watched(self, record: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., Coroutine[Any, Any, T]]:
+        """Have every body, those of `now` and of races included, note that it began, and end when the world says so."""
+
+        async def watched(address: str, *given: Any) -> T:
+            *rest, body = given
+
+            async def slow(attempt: Try) -> str:
+                self.began.append(address)
+                if self.log is not None and self.log.run is not None:
+                    self.log.known[address] = self.log.run.replay.last_seq
+                text = await body(attempt)
+                if self.io.random() < self.slow:
+                    await asyncio.sleep(20)
+                await self.wait_for(address)
+                return text
+
+            return await record(address, *rest, slow)
+
+        return watched
 
 
 def addresses(log: MemoryLog) -> set[str]:

@@ -64,9 +64,11 @@ class Maps:
     def __init__(self) -> None:
         self._steps: dict[str, str] = {}
         self._scopes: dict[str, str] = {}
+        self.given = False
 
     def add(self, event: Event) -> None:
         """Take a person's word."""
+        self.given = True
         old, new = event.data["old"], event.data["new"]
         if new.endswith("/"):
             self._scopes[new] = old
@@ -75,8 +77,6 @@ class Maps:
 
     def of(self, address: str) -> tuple[str, bool]:
         """Return what the log calls an address, and whether that is another name."""
-        if not (self._steps or self._scopes):
-            return address, False
         if (old := self._steps.get(address)) is not None:
             return old, True
         for new, old in self._scopes.items():

@@ -83,17 +83,6 @@ class Pending:
     then: Callable[[Event], None] | None = None
     """Called with the answer, in its turn."""
 
-    def open(self, event: Event) -> None:
-        """Show that the asking is in the log."""
-        if self.opened is not None:
-            self.opened.give(event)
-
-    def answer(self, event: Event) -> None:
-        """Hand the answer over."""
-        self.wait.give(event)
-        if self.then is not None:
-            self.then(event)
-
 
 class Asker(Protocol):
     """What a context needs of its driver."""

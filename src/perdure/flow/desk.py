@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
-from typing import assert_never
 
 from perdure.core import codec
 from perdure.core.events import Event, Kind
@@ -14,7 +13,7 @@ from perdure.flow.asks import Ask
 from perdure.flow.bodies import Bodies
 from perdure.flow.context import Body, Pending
 from perdure.flow.meter import Wait
-from perdure.flow.replay import Deliver, Opened, Replay, Skip
+from perdure.flow.replay import Replay
 
 CLEANUP = ":cleanup"
 """Address of the timer that ends what the code does after a cancel."""
@@ -62,17 +61,17 @@ class Desk:
 
     # -- what the driver calls
 
-    def hand_over(self, move: Deliver | Opened | Skip) -> None:
-        """Give the code what the replay says is next."""
-        match move:
-            case Deliver(ask, event):
-                self._pending.pop(ask.address).answer(event)
-            case Opened(ask, event):
-                self._pending[ask.address].open(event)
-            case Skip(ask):
-                self._pending.pop(ask.address).wait.give(None)
-            case _:
-                assert_never(move)
+    def deliver(self, ask: Ask, event: Event | None) -> None:
+        """Hand an answer over; None: an earlier life of the code went past without it."""
+        pending = self._pending.pop(ask.address)
+        pending.wait.give(event)
+        if pending.then is not None and event is not None:
+            pending.then(event)
+
+    def show(self, ask: Ask, event: Event) -> None:
+        """Show that what was asked for is in the log."""
+        if (opened := self._pending[ask.address].opened) is not None:
+            opened.give(event)
 
     def begin(self, asks: tuple[Ask, ...]) -> None:
         """Start these: bodies run, and everything else is to be written."""

@@ -134,8 +134,12 @@ class Run:
     def _move(self) -> bool:
         """Hand over one event, or start what the code asked for. False if there is neither."""
         match self.replay.advance(in_io=self._meter.in_io > 0, paused=self._pausing):
-            case Deliver() | Opened() | Skip() as move:
-                self._desk.hand_over(move)
+            case Deliver(ask, event):
+                self._desk.deliver(ask, event)
+            case Opened(ask, event):
+                self._desk.show(ask, event)
+            case Skip(ask):
+                self._desk.deliver(ask, None)
             case Tell(event):
                 self._tell(event)
             case Begin(asks):

@@ -101,7 +101,7 @@ class Replay:
 
     def ask(self, kind: Kind, address: str, digest: str) -> Ask:
         """Note that the code wants the step at `address`. Raises `Mismatch` if it asked for that address before."""
-        address, mapped = self._maps.of(address)
+        address, mapped = self._maps.of(address) if self._maps.given else (address, False)
         if address in self._asks:
             raise Mismatch(self._say(f"the code asks for step {address!r} a second time", "each address occurs once"))
         ask = Ask(kind, address, digest, mapped=mapped)
