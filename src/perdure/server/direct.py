@@ -32,6 +32,7 @@ from perdure.core.views import (
 )
 from perdure.core.work import WorkerInfo
 from perdure.engine import ledger, query, query_tasks
+from perdure.engine.diagnose import diagnose
 from perdure.engine.query import events_of
 from perdure.engine.resolve import Decide, decide, no_approval
 from perdure.engine.revive import Revive, revive
@@ -258,7 +259,8 @@ class DirectApi(DirectWaits):
 
     async def diagnose(self, execution: str) -> list[Finding]:
         workers = await self.workers()
-        return await self._bridge.read(lambda reads: query_tasks.diagnose(reads, self._company, execution, workers))
+        now_ms = await self._node.look_time.now_ms()
+        return await self._bridge.read(lambda reads: diagnose(reads, self._company, execution, workers, now_ms))
 
     async def workers(self) -> list[WorkerInfo]:
         return [info for company, info in self._node.workers if company == self._company]

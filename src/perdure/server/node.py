@@ -81,6 +81,8 @@ class Node:
         self._writer = ThreadedWriter(store, publish=self.hub.publish, on_failed=self._failed)
         self.bridge = Bridge(store, self._writer, mail)
         self._store_time = StoreTime(self.bridge, parts.clock)
+        self.look_time = StoreTime(self.bridge, parts.clock)
+        """The store's clock for who only looks; that of the sweeps belongs to their task."""
         self._info = ServerInfo(VERSION, store.id, nonce, store.dialect, parts.clock.wall_ms())
         self._workers: dict[str, WorkerInfo] = {}
         self._apis: dict[str, DirectApi] = {}
