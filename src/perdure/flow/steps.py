@@ -22,12 +22,13 @@ from perdure.core.delivery import Delivery
 from perdure.core.events import Event
 from perdure.core.retry import next_pause
 from perdure.core.rules import TaskRules
+from perdure.core.witness import expect_record
 from perdure.errors import InvalidInput, LimitExceeded, PermanentError, RetryLater, Terminal
 from perdure.flow.context import Try, Unsuccessful
 from perdure.flow.scope import HERE, Scope, StepContext, here, variant
 
 T = TypeVar("T")
-DeliveryName = Literal["repeatable", "at_least_once", "at_most_once"]
+DeliveryName = Literal["repeatable", "at_least_once", "at_most_once", "transactional"]
 MOST_RETRIES = 1_000
 
 
@@ -144,6 +145,8 @@ async def step(
     A recorded step is never run again. `delivery` says what a crash in the middle may lead to: `at_least_once`, the
     default, and `repeatable`: it may run again, with the same `this_step().key` on every attempt. `at_most_once`: its
     body starts once or never, and somebody rules on what nobody saw the end of; the step returns after that.
+    `transactional`: it may run again, and a record under `this_step().key` in its own transaction (`perdure.ledger`)
+    makes that harmless; without one it fails for good (`no_ledger_record`).
 
     `name` (default: the function's) makes the address; `retries` (default 2; 0 under `at_most_once`) or a `Retry` says
     how often it is tried again; `timeout` is for one attempt. Arguments are JSON, for a re-run compares them with the
@@ -188,8 +191,11 @@ def _body(call: Call, address: str, attempt: int) -> Callable[[Try], Awaitable[s
         execution, _, at = given.key.partition("/")
         first = at if attempt == 1 else address  # the key of the first attempt is that of the step
         HERE.set(StepContext(execution, first, f"{execution}/{first}", attempt, given.takeovers))
+        witness = expect_record(f"{execution}/{first}") if call.delivery is Delivery.TRANSACTIONAL else None
         try:
             value = await call.run()
+            if witness is not None:
+                witness.demand(f"step {address!r}")
         except Exception as error:
             raise Unsuccessful(codec.encode({"value": None, "error": _facts(call, error, attempt)})) from error
         return codec.encode(value, f"what step {address!r} returned")

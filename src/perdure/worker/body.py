@@ -18,6 +18,8 @@ from perdure.agent.doubt import intent_of
 from perdure.agent.tool import ToolDefinition
 from perdure.core import codec
 from perdure.core.codec import Json
+from perdure.core.delivery import Delivery
+from perdure.core.witness import Witness, expect_record
 from perdure.errors import InvalidInput, LimitExceeded
 from perdure.worker.judge import MAX_TEXT_BYTES, Raised, Stopped, describe, judge, shorten
 
@@ -77,7 +79,7 @@ class Call:
 
     def in_thread(self, wait: Callable[[Awaitable[Any]], Any]) -> Ended:
         """Run it here, blocking. `wait` runs to its end what a synchronous wrapper of a coroutine function returns."""
-        enter_tool(self.context)
+        witness = self._enter()
         try:
             kwargs = self._kwargs()
             failpoints.hit("tool.before_body")
@@ -85,18 +87,22 @@ class Call:
             if inspect.isawaitable(value):
                 value = wait(value)
             failpoints.hit("tool.after_body")
+            if witness is not None:
+                witness.demand(f"tool {self.definition.name}")
         except BaseException as error:  # noqa: BLE001 - whatever the user's code raises ends the attempt and no more
             return self._judge(error)
         return self._keep(value)
 
     async def on_loop(self) -> Ended:
         """Run it as a coroutine of the calling loop."""
-        enter_tool(self.context)
+        witness = self._enter()
         try:
             kwargs = self._kwargs()
             failpoints.hit("tool.before_body")
             value = await self.definition.function(**kwargs)
             failpoints.hit("tool.after_body")
+            if witness is not None:
+                witness.demand(f"tool {self.definition.name}")
         except BaseException as error:  # noqa: BLE001 - as above, and a loop that sees SystemExit stops for good
             return self._judge(error)
         return self._keep(value)
@@ -111,6 +117,12 @@ class Call:
         except BaseException as error:  # noqa: BLE001 - validators are the user's code too
             ended = self._judge(error)
             return ended if isinstance(ended, Raised) else Raised("tool_error", ended.message)
+
+    def _enter(self) -> Witness | None:
+        enter_tool(self.context)
+        if self.definition.options.delivery is not Delivery.TRANSACTIONAL:
+            return None
+        return expect_record(self.context.idempotency_key)
 
     def _kwargs(self) -> dict[str, Any]:
         definition = self.definition
