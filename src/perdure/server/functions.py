@@ -77,9 +77,8 @@ class DirectFunctionSource:
         heard: dict[str, int] = {}
         async with self._listening(request, heard) as stir:
             heard.update(await self._latest(request.watch))
+            claimed = await self._claim(request)
             while True:
-                stir.clear()  # before looking: what becomes ready meanwhile must wake us
-                claimed = await self._claim(request)
                 news = self._news(request.watch, heard)
                 left = (until_ms - clock.monotonic_ms()) / 1000
                 if claimed or news or left <= 0 or self._node.draining:
@@ -88,6 +87,8 @@ class DirectFunctionSource:
                     await asyncio.wait_for(stir.wait(), min(left, POLL_SECONDS))
                 except TimeoutError:
                     heard.update(await self._latest(request.watch))
+                stir.clear()  # before looking: what becomes ready meanwhile must wake us
+                claimed = await self._claim(request) if request.slots else []
 
     async def renew(self, worker: str, held: Sequence[HeldExecution], lease_ms: int) -> list[Answer]:
         """Prolong ownerships; `lease_lost` tells the holder to stop."""
@@ -107,6 +108,9 @@ class DirectFunctionSource:
         """Give all entries to the writer at once, so that they share a commit; answer them one by one."""
         said = await asyncio.gather(*[self._answer(one) for one in entries], return_exceptions=True)
         return [_reply(one) for one in said]
+
+    async def aclose(self) -> None:
+        """Nothing is held open."""
 
     @contextmanager
     def speaking(self, execution: str) -> Generator[Callable[[Sequence[Event]], None]]:
@@ -196,8 +200,6 @@ class DirectFunctionSource:
         )
 
     async def _claim(self, request: ClaimRequest) -> list[Claimed]:
-        if not request.slots:
-            return []
         return await self._bridge.run(claim_lanes, ClaimLanes(self._company, request))
 
     @asynccontextmanager
