@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-from perdure import Agent, ToolContext, tool
+from perdure import Agent, Approval, ToolContext, tool
 from perdure.models.port import ModelReply, ModelRequest, Usage
 from perdure.models.scripted import call, echo, say, together
 
@@ -24,6 +24,12 @@ def add(a: int, b: int) -> int:
 async def pay(cents: int, to: str) -> str:
     """Pay somebody."""
     return f"paid {cents} to {to}"
+
+
+@tool(approval=Approval(quorum=2, approvers=("ann", "bob")))
+async def transfer(cents: int) -> str:
+    """Move money."""
+    return f"moved {cents}"
 
 
 @tool(retries=1)
@@ -61,7 +67,7 @@ def huge() -> str:
     return "x" * (9 * 1024 * 1024)
 
 
-TOOLS = [add, pay, flaky, lose, gated, odd, huge]
+TOOLS = [add, pay, transfer, flaky, lose, gated, odd, huge]
 agent = Agent(name="clerk", model="scripted/by-input", instructions="Do as asked.", tools=TOOLS)
 
 USAGE = Usage(input_tokens=1_200, output_tokens=85)
@@ -72,6 +78,7 @@ SCRIPTS: dict[str, list[ModelReply]] = {
         say("It is paid.", usage=USAGE, cost_usd=0.0021),
     ],
     "add": [call("add", {"a": 1, "b": 2}), say("3")],
+    "transfer": [call("transfer", {"cents": 900}), say("moved")],
     "flaky": [call("flaky"), say("now")],
     "lose": [call("lose"), say("I do not know."), say("Ruled.")],
     "gated": [call("gated"), say("done")],

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from perdure.agent.spec import AgentSpec, ToolEntry, spec_to_json
 from perdure.client.http import HttpApi, HttpTaskSource
+from perdure.core.approval import ApprovalRules
 from perdure.core.codec import Json
 from perdure.core.delivery import Delivery
 from perdure.core.views import StartRequest
@@ -31,7 +32,11 @@ SCRIPTS: Mapping[str, Script] = {
     "tool": [call("work", {"n": 1}), say("worked")],
     "approval": [call("pay", {"cents": 5}), say("paid")],
     "once": [call("fire", {"n": 1}), say("fired")],
+    "four-eyes": [call("move", {"n": 1}), say("moved")],
 }
+
+
+FOUR_EYES = ApprovalRules(quorum=2, approvers=("ann", "bob", "carl"), not_by_starter=True)
 
 
 def spec(script: str, *, name: str = "tester") -> dict[str, Json]:
@@ -40,6 +45,7 @@ def spec(script: str, *, name: str = "tester") -> dict[str, Json]:
         ToolEntry("work", "Work.", {"type": "object"}),
         ToolEntry("pay", "Pay.", {"type": "object"}, approval_required=True),
         ToolEntry("fire", "Act once.", {"type": "object"}, delivery=Delivery.AT_MOST_ONCE),
+        ToolEntry("move", "Move.", {"type": "object"}, approval_required=True, approval=FOUR_EYES),
     )
     return spec_to_json(AgentSpec(name, f"scripted/{script}", "Test.", tools))
 

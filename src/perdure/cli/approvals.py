@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -26,9 +27,21 @@ class Answer:
     by: str
     yes: bool
     as_json: bool
+    changes: dict[str, Any] | None = None
+    """With `edit`: the arguments that are to be others."""
+    text: str | None = None
+    """With `respond`."""
 
 
-app = typer.Typer(help="See the calls that wait for a person; approve or reject them.", no_args_is_help=True)
+SAID: dict[str, tuple[str, str]] = {
+    "approve": ("approved", "green"),
+    "edit": ("approved with other arguments", "green"),
+    "respond": ("answered", "yellow"),
+    "reject": ("rejected", "red"),
+}
+"""What became of a call, and its colour."""
+
+app = typer.Typer(help="See the calls that wait for a person; decide about them.", no_args_is_help=True)
 
 Which = Annotated[
     str,
@@ -79,6 +92,48 @@ def reject(
     _decide(Answer(approval, "reject", reason, by, yes, as_json), server)
 
 
+@app.command()
+def edit(
+    approval: Which,
+    changes: Annotated[
+        str,
+        typer.Argument(
+            metavar="JSON", help="The arguments to change: '{\"cents\": 50}'. The others stay.", show_default=False
+        ),
+    ],
+    reason: Reason = "",
+    by: By = "",
+    yes: Yes = False,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let one call be made with other arguments. They are checked against the tool's schema; the agent is told."""
+    _decide(Answer(approval, "edit", reason, by, yes, as_json, changes=_changes(changes)), server)
+
+
+@app.command()
+def respond(
+    approval: Which,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What the agent reads.", show_default=False)],
+    by: By = "",
+    yes: Yes = False,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> None:
+    """Answer the agent in the tool's place. The call is not made."""
+    _decide(Answer(approval, "respond", "", by, yes, as_json, text=text), server)
+
+
+def _changes(given: str) -> dict[str, Any]:
+    try:
+        found: object = json.loads(given)
+    except ValueError as error:
+        raise typer.BadParameter(f"{given!r} is not JSON ({error}).", param_hint="JSON") from None
+    if not isinstance(found, dict):
+        raise typer.BadParameter(f'{given!r} is no object of arguments: {{"name": value}}.', param_hint="JSON")
+    return cast("dict[str, Any]", found)
+
+
 def _decide(answer: Answer, server: str | None) -> None:
     """Show the call, ask if somebody is there to ask, decide, and say so."""
     from rich.text import Text
@@ -88,20 +143,34 @@ def _decide(answer: Answer, server: str | None) -> None:
 
     shown = ask(server, lambda api: _shown(api, answer.which))
     asking = asks(answer.yes or answer.as_json)
+    args = None if answer.changes is None else {**(shown.args if shown else {}), **answer.changes}
     if shown is not None and not answer.as_json:
-        _show_call(shown)
+        _show_call(shown if args is None else replace(shown, args=args))
     if shown is not None and asking and not confirmed(f"{answer.decision.capitalize()} this call?"):
         console(stderr=True).print("Nothing was decided; it keeps waiting.")
         failure.stop(failure.NEEDS_APPROVAL)
     which = shown.id if shown else answer.which
     by = answer.by or whoami()
-    decided = ask(server, lambda api: api.decide(which, answer.decision, by=by, reason=answer.reason))
+    digest = shown.digest if shown else None
+    said = {"by": by, "reason": answer.reason}
+
+    async def decide(api: HttpApi) -> ApprovalView:
+        return await api.decide(which, answer.decision, **said, digest=digest, args=args, answer=answer.text)
+
+    decided = ask(server, decide)
     if answer.as_json:
         print_json(decided)
         return
-    word, style = ("approved", "green") if decided.decision == "approve" else ("rejected", "red")
-    said = f": {phrases.plain(decided.reason)}" if decided.reason else ""
-    console().print(Text.assemble((word, style), f" by {phrases.plain(decided.decided_by or 'somebody')}{said}"))
+    if decided.decision is None:
+        left = decided.quorum - len(decided.approved)
+        names = phrases.plain(", ".join(decided.approved))
+        console().print(
+            Text(f"counted; {phrases.plural(left, 'more approval')} needed (so far: {names})", style="yellow")
+        )
+        return
+    word, style = SAID.get(decided.decision, (decided.decision, "yellow"))
+    why = f": {phrases.plain(decided.reason)}" if decided.reason else ""
+    console().print(Text.assemble((word, style), f" by {phrases.plain(decided.decided_by or 'somebody')}{why}"))
 
 
 async def _shown(api: HttpApi, which: str) -> ApprovalView | None:
@@ -143,6 +212,22 @@ def _show_call(approval: ApprovalView) -> None:
     out.print(table if approval.args else Text("  without arguments", style="dim"))
 
 
+def _needs(one: ApprovalView, now_ms: int) -> str:
+    """Say who must agree, and how long there is time."""
+    from perdure.cli import phrases
+    from perdure.core import states
+
+    if one.state != states.Waitpoint.OPEN:
+        return ""
+    escalated = one.escalates_ms is not None and now_ms >= one.escalates_ms
+    who = (*one.approvers, *(one.escalate_to if escalated else ())) if one.approvers else ()
+    parts = [f"{len(one.approved)} of {one.quorum}"] if one.quorum > 1 else []
+    parts += [phrases.plain(", ".join(who))] if who else []
+    if one.expires_ms is not None:
+        parts.append(f"within {phrases.duration(one.expires_ms - now_ms)}" if one.expires_ms > now_ms else "expired")
+    return "; ".join(parts)
+
+
 def _show_list(found: list[ApprovalView], everything: bool) -> None:
     from rich.text import Text
 
@@ -153,13 +238,13 @@ def _show_list(found: list[ApprovalView], everything: bool) -> None:
     if not found:
         out.print(Text("No approvals." if everything else "Nothing waits for a decision.", style="dim"))
         return
-    table = grid("ID", "AGENT", "CALL", "ASKED")
+    table = grid("ID", "AGENT", "CALL", "ASKED", "NEEDS")
     if everything:
         table.add_column("DECISION")
     now_ms = round(time.time() * 1000)
     for one in found:
         asked = Text(phrases.call(one.tool, one.args))
-        row = [one.id, phrases.clip(one.agent, 24), asked, phrases.ago(one.opened_ms, now_ms)]
+        row = [one.id, phrases.clip(one.agent, 24), asked, phrases.ago(one.opened_ms, now_ms), _needs(one, now_ms)]
         if everything:
             row.append(
                 f"{one.decision} by {phrases.plain(one.decided_by or 'somebody')}" if one.decision else one.state

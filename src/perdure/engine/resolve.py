@@ -202,15 +202,22 @@ def _over(tx: Tx, row: Decide, point: Point) -> Conflict | Decided | None:
         return Decided(execution.ref) if _same(tx, row, point) else _already(row, point)
     if state == states.Waitpoint.OPEN and not execution.ended and execution.state != states.Execution.CANCELLING:
         return None
-    cancel = tx.row("cancel_of", shard=execution.shard, execution=execution.id)
-    by = codec.decode(cancel["data"])["by"] if cancel else ""
-    who = f", cancelled by {by or 'somebody'}" if cancel else ""
+    by = _canceller(tx, execution)
+    who = "" if by is None else f", cancelled by {by or 'somebody'}"
     return Conflict(
         f"approval {row.approval} is not waited for any more: its execution {execution.id} is {execution.state}{who}.",
         code="not_waiting",
         state=execution.state,
         decided_by=by,
     )
+
+
+def _canceller(tx: Tx, execution: ExecutionRow) -> str | None:
+    """Return who cancelled an execution, this very batch included; None if nobody did."""
+    own = [event["data"] for event in tx.appended(execution.id, 0) if event["kind"] == Kind.CANCEL_REQUESTED]
+    stored = tx.row("cancel_of", shard=execution.shard, execution=execution.id)
+    said = [stored["data"]] if stored else own[:1]
+    return str(codec.decode(said[0])["by"]) if said else None
 
 
 def _same(tx: Tx, row: Decide, point: Point) -> bool:

@@ -43,10 +43,13 @@ class Call:
 
         The admin key, and a server that asks for no key, are believed whom they name.
         """
+        own = self.identity(given)
+        return own if not given or given == own else f"{own} ({given})"
+
+    def identity(self, given: str) -> str:
+        """Return who it is for rules about people: the key's name and nothing else, unless it speaks for all."""
         own = self.principal.name
-        if not given or given == own:
-            return own
-        return given if own in SPEAKS_FOR_ALL else f"{own} ({given})"
+        return given or own if own in SPEAKS_FOR_ALL else own
 
 
 def call_of(request: Request) -> Call:

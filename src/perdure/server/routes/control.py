@@ -87,7 +87,7 @@ async def info(call: Caller) -> Response:
     responses={200: {"model": Started, "description": "The idempotency key had been used: the first execution"}},
 )
 async def start(call: Caller, body: StartBody) -> Response:
-    started = await call.api.start(StartRequest(body.spec, body.input, body.idempotency_key, call.by(body.by)))
+    started = await call.api.start(StartRequest(body.spec, body.input, body.idempotency_key, call.identity(body.by)))
     return _reply(started, 201 if started.created else 200)
 
 
@@ -203,11 +203,12 @@ async def approvals(
 
 @router.post(routes.DECISION, response_model=ApprovalView, summary="Decide about a call, once")
 async def decide(call: Caller, approval: str, body: DecisionBody) -> Response:
+    who = call.identity(body.by)
     decided = await call.api.decide(
         approval,
         body.decision,
-        by=call.by(body.by),
-        reason=body.reason,
+        by=who,
+        reason=body.reason if body.by in ("", who) else f"{body.reason} (for {body.by})".strip(),
         digest=body.digest,
         args=body.args,
         answer=body.answer,
