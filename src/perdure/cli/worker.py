@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,11 +15,18 @@ from perdure.cli.connect import AsJson, LogLevel, Server
 if TYPE_CHECKING:
     from perdure.agent.agent import Agent
     from perdure.cli.connect import Target
+    from perdure.client.tasks import HttpTaskSource
     from perdure.core.work import WorkerInfo
+    from perdure.flow.durable import DurableDefinition
     from perdure.worker.loop import WorkerOptions
+    from perdure.worker.main import Serving
 
 Targets = Annotated[
-    list[str], typer.Argument(metavar="MODULE:AGENT", help="What to serve: `shop.agents:refunds`. Several at once.")
+    list[str],
+    typer.Argument(
+        metavar="MODULE:NAME",
+        help="What to serve: an agent, `shop.agents:refunds`, or a durable function. Several at once.",
+    ),
 ]
 
 
@@ -38,7 +47,7 @@ def worker(
     as_json: AsJson = False,
     lease_ms: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
-    """Run the tools of agents until Ctrl-C. Comes back by itself when the server was away.
+    """Run the tools of agents, and durable functions, until Ctrl-C. Comes back by itself when the server was away.
 
     Ctrl-C or SIGTERM: running tools may finish, the others go back. Twice: all go back at once. Three times: it ends.
     --json prints one line when it is connected.
@@ -46,16 +55,18 @@ def worker(
     from perdure import log
     from perdure.core.work import LEASE_MS
     from perdure.server.serve import run
+    from perdure.worker.declared import sorted_out
     from perdure.worker.loop import WorkerOptions
     from perdure.worker.main import lanes_of
     from perdure.worker.outbox_file import default_folder
-    from perdure.worker.target import load_agents
+    from perdure.worker.target import load_declared
 
-    agents = load_agents(targets)
-    lanes_of(agents)  # what cannot be served is told before anybody is asked
+    agents, functions = sorted_out(load_declared(targets))
+    if agents:
+        lanes_of(agents)  # what cannot be served is told before anybody is asked
     log.configure(log_level)
     options = WorkerOptions(slots=slots, name=name, lease_ms=lease_ms or LEASE_MS, outbox=default_folder())
-    left_running = run(_work(server, agents, options, parent_pid, as_json))
+    left_running = run(_work(server, _Served(agents, functions), options, parent_pid, as_json))
     if left_running:
         # Threads that cannot be stopped would keep the process; their tasks were handed back, or are uncertain.
         sys.stdout.flush()
@@ -64,11 +75,11 @@ def worker(
 
 
 async def _work(
-    server: str | None, agents: list[Agent], options: WorkerOptions, parent_pid: int | None, as_json: bool
+    server: str | None, served: _Served, options: WorkerOptions, parent_pid: int | None, as_json: bool
 ) -> int:
     from perdure.cli.connect import find
     from perdure.client.tasks import HttpTaskSource
-    from perdure.worker.main import run_worker
+    from perdure.worker.main import run_workers
 
     target = await find(server)
     await _try(target)
@@ -78,9 +89,30 @@ async def _work(
         _tell_connected(info, target, as_json)
 
     try:
-        return await run_worker(source, agents, options, parent_pid=parent_pid, on_connected=connected)
+        workers = served.workers(source, target, options)
+        return await run_workers(workers, parent_pid=parent_pid, on_connected=connected)
     finally:
         await source.aclose()
+
+
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """What a worker process serves: tools and durable functions have slots of their own, and are one worker each."""
+
+    agents: list[Agent]
+    functions: list[DurableDefinition]
+
+    def workers(self, source: HttpTaskSource, target: Target, options: WorkerOptions) -> list[Serving]:
+        from perdure.client.functions import HttpFunctionSource
+        from perdure.worker.functions import FunctionOptions, FunctionWorker
+        from perdure.worker.main import tool_worker
+
+        found: list[Serving] = [tool_worker(source, self.agents, options)] if self.agents else []
+        if self.functions:
+            own = FunctionOptions(name=options.name, lease_ms=options.lease_ms)
+            opened = partial(HttpFunctionSource, target.url, target.key)
+            found.append(FunctionWorker(opened, source, self.functions, own))
+        return found
 
 
 async def _try(target: Target) -> None:
@@ -107,6 +139,8 @@ def _tell_connected(info: WorkerInfo, target: Target, as_json: bool) -> None:
         return
     from perdure.cli.phrases import plural
 
-    agents = ", ".join(sorted({lane.agent for lane in info.lanes}))
-    typer.echo(f"Serving {plural(len(info.lanes), 'tool')} of {agents} for {target.url}, {info.slots} at once.")
-    typer.echo("Ctrl-C lets running tools finish, twice hands them back, three times ends at once.")
+    what = f"{plural(len(info.lanes), 'tool')} of {', '.join(sorted({lane.agent for lane in info.lanes}))}"
+    if info.functions:
+        what = f"durable {', '.join(sorted({lane.name for lane in info.functions}))}"
+    typer.echo(f"Serving {what} for {target.url}, {info.slots} at once.")
+    typer.echo("Ctrl-C lets what runs finish, twice hands it back, three times ends at once.")

@@ -75,7 +75,7 @@ class Channel:
         self.random = random or SystemRandom()
         self.met = False
         """Whether a server ever answered at this address."""
-        self._key = key or ""
+        self.key = key or ""
         self._transport = transport
         self._client: httpx2.AsyncClient | None = None
 
@@ -144,8 +144,8 @@ class Channel:
 
         if self._client is None:
             headers = {"accept-encoding": "identity"}
-            if self._key:
-                headers["authorization"] = f"Bearer {self._key}"
+            if self.key:
+                headers["authorization"] = f"Bearer {self.key}"
             self._client = httpx2.AsyncClient(
                 headers=headers,
                 transport=self._transport,
@@ -179,7 +179,7 @@ class Channel:
         if error.code == "not_perdure" and status in _GATEWAY:
             return ReplyLost(error.message, url=self.url)
         if isinstance(error, Unauthorized):
-            given = "The key that was given is not one of its" if self._key else "No key was given"
+            given = "The key that was given is not one of its" if self.key else "No key was given"
             return Unauthorized(
                 f"{self.url} asks for an API key. {given}. Set api_key= or PERDURE_API_KEY; for a server of this user "
                 f"on this machine it stands in {state_file.default_path()}.",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from perdure.client.channel import Ask, Channel
 from perdure.client.follow import Follower
-from perdure.client.http_waits import HttpWaits
+from perdure.client.functions import HttpFunctionSource
 from perdure.client.tasks import HttpTaskSource
 from perdure.core import states
 from perdure.core.chain import LogPage
@@ -54,6 +54,10 @@ class HttpApi(HttpWaits):
     ) -> None:
         """`url` may end in `/`, `/api` or `/v1`; `transport` replaces the sockets. Nothing is sent yet."""
         super().__init__(Channel(url, key, transport=transport, clock=clock, random=random))
+
+    def functions(self) -> HttpFunctionSource:
+        """Return a way to durable functions of the same company at the same address."""
+        return HttpFunctionSource(self.url, self._channel.key)
 
     @property
     def url(self) -> str:

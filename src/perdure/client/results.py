@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from perdure.core import states
 from perdure.core.codec import Json
@@ -28,7 +29,8 @@ class AgentStatus:
     """Calls that wait for a decision, each with its tool and exact arguments."""
     waits: tuple[WaitView, ...]
     """Everything it waits for, approvals included."""
-    output: dict[str, Json] | None
+    output: Any
+    """None before the end."""
     usage: UsageView
 
     @property
@@ -66,8 +68,9 @@ class AgentResult:
 
     execution_id: str
     status: Status
-    output: dict[str, Json]
-    """`result` and `finish_reason` of a completed execution; empty for any other."""
+    output: Any
+    """Of an agent that completed `result` and `finish_reason`, of any other nothing: `{}`. Of a durable function what
+    it returned."""
     failure: Failure | None
     messages: tuple[dict[str, Json], ...]
     """The conversation: `role` and `text`, and for an assistant its `tool_calls`."""
@@ -109,7 +112,7 @@ def result_of(view: ExecutionView, events: Iterable[Event]) -> AgentResult:
     return AgentResult(
         execution_id=view.id,
         status=Status(view.state),
-        output=view.output or {},
+        output={} if view.output is None and (view.model or view.state != Status.COMPLETED) else view.output,
         failure=view.failure,
         messages=tuple(_messages(log)),
         tool_calls=tuple(_tool_uses(log)),

@@ -6,6 +6,7 @@ Match on the class. A kind that this version does not know arrives as `OtherEven
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from perdure.core.codec import Json
 from perdure.core.events import Event, Kind, reply_in
@@ -127,7 +128,7 @@ class ExecutionPaused(StreamEvent):
 
 @dataclass(frozen=True, slots=True)
 class ExecutionCompleted(StreamEvent):
-    output: dict[str, Json]
+    output: Any
 
 
 @dataclass(frozen=True, slots=True)

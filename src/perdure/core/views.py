@@ -114,7 +114,8 @@ class ExecutionView:
     message: str | None
     """Why it is paused, stuck or failed, with the fix."""
     input: Json
-    output: dict[str, Json] | None
+    output: Json
+    """Of an agent `result` and `finish_reason`; of a durable function what it returned. None before the end."""
     failure: Failure | None
     waits: tuple[WaitView, ...]
     approvals: tuple[ApprovalView, ...]

@@ -11,6 +11,7 @@ import os
 import signal
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from typing import Protocol
 
 import anyio
 
@@ -45,21 +46,54 @@ async def run_worker(
     Raises `InvalidInput` (`bad_worker`) if there is nothing to serve or an agent's name is there twice.
     """
     clock = clock or SystemClock()
+    worker = tool_worker(source, agents, options, clock)
+    return await run_workers([worker], parent_pid=parent_pid, on_connected=on_connected, clock=clock)
+
+
+def tool_worker(
+    source: TaskSource, agents: Sequence[Agent], options: WorkerOptions | None = None, clock: Clock | None = None
+) -> Worker:
+    """Return a worker for the tools of `agents`, each with its own dependencies. Raises as `run_worker`."""
     options = options or WorkerOptions()
     tools = lanes_of(agents)
     own = {agent.name: agent.dependencies for agent in agents if agent.dependencies is not None}
     options = dataclasses.replace(options, agent_dependencies={**own, **options.agent_dependencies})
-    worker = Worker(source, tools, options, clock=clock)
+    return Worker(source, tools, options, clock=clock)
+
+
+class Serving(Protocol):
+    """A worker, for tools or for durable functions."""
+
+    info: WorkerInfo
+    left_running: int
+
+    async def run(self) -> None: ...
+    async def connected(self) -> None: ...
+    def stop(self, drain_seconds: float | None = None) -> None: ...
+
+
+async def run_workers(
+    workers: Sequence[Serving],
+    *,
+    parent_pid: int | None = None,
+    on_connected: Callable[[WorkerInfo], None] | None = None,
+    clock: Clock | None = None,
+) -> int:
+    """As `run_worker`, for workers that are there already; `on_connected` is called for each."""
+    clock = clock or SystemClock()
     async with anyio.create_task_group() as side:
         with _signals() as arrived:
-            side.start_soon(_obey, worker, arrived)
+            side.start_soon(_obey, workers, arrived)
             if parent_pid is not None:
-                side.start_soon(_outlive_nobody, worker, parent_pid, clock)
+                side.start_soon(_outlive_nobody, workers, parent_pid, clock)
             if on_connected is not None:
-                side.start_soon(_tell, worker, on_connected)
-            await worker.run()
+                for worker in workers:
+                    side.start_soon(_tell, worker, on_connected)
+            async with anyio.create_task_group() as work:
+                for worker in workers:
+                    work.start_soon(worker.run)
         side.cancel_scope.cancel()
-    return worker.left_running
+    return sum(worker.left_running for worker in workers)
 
 
 def lanes_of(agents: Sequence[Agent]) -> dict[Lane, ToolDefinition]:
@@ -103,20 +137,23 @@ def _from_handler(loop: asyncio.AbstractEventLoop, arrived: asyncio.Queue[int], 
     loop.call_soon_threadsafe(arrived.put_nowait, number)
 
 
-async def _obey(worker: Worker, arrived: asyncio.Queue[int]) -> None:
+async def _obey(workers: Sequence[Serving], arrived: asyncio.Queue[int]) -> None:
     await arrived.get()
-    worker.stop()
+    for worker in workers:
+        worker.stop()
     await arrived.get()
-    worker.stop(0)
+    for worker in workers:
+        worker.stop(0)
     os._exit(128 + await arrived.get())
 
 
-async def _tell(worker: Worker, on_connected: Callable[[WorkerInfo], None]) -> None:
+async def _tell(worker: Serving, on_connected: Callable[[WorkerInfo], None]) -> None:
     await worker.connected()
     on_connected(worker.info)
 
 
-async def _outlive_nobody(worker: Worker, parent_pid: int, clock: Clock) -> None:
+async def _outlive_nobody(workers: Sequence[Serving], parent_pid: int, clock: Clock) -> None:
     while os.getppid() == parent_pid:
         await clock.sleep(PARENT_POLL_SECONDS)
-    worker.stop(PARENT_DRAIN_SECONDS)
+    for worker in workers:
+        worker.stop(PARENT_DRAIN_SECONDS)

@@ -13,11 +13,17 @@ from types import ModuleType
 
 from perdure.agent.agent import Agent
 from perdure.errors import InvalidInput
+from perdure.flow.durable import DurableDefinition, durable_definition, is_durable
 
 
 def load_agents(targets: Sequence[str]) -> list[Agent]:
     """Return the agent of each target. Raises `InvalidInput` (`bad_target`) for what is not there or not an agent."""
     return [_agent(target, load_target(target)) for target in targets]
+
+
+def load_declared(targets: Sequence[str]) -> list[Agent | DurableDefinition]:
+    """As `load_agents`, for durable functions too."""
+    return [_declared(target, load_target(target)) for target in targets]
 
 
 def load_target(target: str) -> object:
@@ -35,6 +41,14 @@ def load_target(target: str) -> object:
             raise _bad(target, f"names nothing: {_say(found)} has no {part!r}{_near(part, _names(found))}")
         found = getattr(found, part)
     return found
+
+
+def _declared(target: str, found: object) -> Agent | DurableDefinition:
+    if callable(found) and is_durable(found):
+        return durable_definition(found)
+    if callable(found) and not isinstance(found, Agent):
+        raise _bad(target, f"is {_say(found)}, which is neither an Agent nor declared: put `@durable` above it")
+    return _agent(target, found)
 
 
 def _agent(target: str, found: object) -> Agent:

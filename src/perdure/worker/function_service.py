@@ -1,0 +1,60 @@
+"""Serve durable functions wherever their executions are kept now: a new worker whenever that is another place."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from perdure.flow.durable import DurableDefinition
+from perdure.wire.api import TaskSource
+from perdure.worker.functions import FunctionOptions, FunctionWorker, Source
+from perdure.worker.pace import first_of
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionPlace:
+    """Where executions of durable functions are kept, and how one gets there."""
+
+    open_source: Callable[[], Source]
+    alive: TaskSource
+    id_prefix: str = ""
+    """Of the ids of workers there."""
+    over: asyncio.Event | None = None
+    """Set once it is another place. None: it stays."""
+
+
+class FunctionService:
+    """Runs workers, one after another, until `stop`. `run` once; `stop` from any thread."""
+
+    def __init__(self, definitions: Sequence[DurableDefinition], place: Callable[[], FunctionPlace]) -> None:
+        self._definitions = definitions
+        self._place = place
+        self._worker: FunctionWorker | None = None
+        self._stopping = False
+
+    async def run(self) -> None:
+        """Serve until it is stopped."""
+        while not self._stopping:
+            place = self._place()
+            options = FunctionOptions(id_prefix=place.id_prefix)
+            worker = self._worker = FunctionWorker(place.open_source, place.alive, self._definitions, options)
+            if self._stopping:
+                return
+            if place.over is None:
+                await worker.run()
+            else:
+                await self._run_until(worker, place.over)
+
+    def stop(self) -> None:
+        """Take no more, let what runs park or end for a time, hand back the rest."""
+        self._stopping = True
+        if self._worker is not None:
+            self._worker.stop()
+
+    async def _run_until(self, worker: FunctionWorker, over: asyncio.Event) -> None:
+        working = asyncio.ensure_future(worker.run())
+        await first_of(over.wait, lambda: asyncio.wait([working]))
+        if not working.done() and not self._stopping:
+            worker.stop(0)  # nobody there takes its word any more
+        await working
