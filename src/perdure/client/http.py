@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from perdure.client.channel import Ask, Channel
 from perdure.client.follow import Follower
 from perdure.client.functions import HttpFunctionSource
+from perdure.client.http_waits import HttpWaits
 from perdure.client.tasks import HttpTaskSource
 from perdure.core import states
 from perdure.core.chain import LogPage
