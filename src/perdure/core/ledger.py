@@ -141,7 +141,8 @@ def _effect(execution: str, agent: str, step: _Step, now: TaskNow | None) -> Eff
     contradictions = step.all(Kind.EFFECT_CONTRADICTED)
     state = now.state if now else _state(step)
     over = state in states.TASK_ENDED or state == states.Task.UNCERTAIN
-    known = [event.data["value"] for event in step.told if event.data.get("value") is not None]
+    counts = [event for event in step.told if event.kind is not Kind.EFFECT_CONTRADICTED]  # that is evidence, no result
+    known = [event.data["value"] for event in counts if event.data.get("value") is not None]
     said = [event for event in step.told if event.data.get("worker")]
     return EffectView(
         execution=execution,
