@@ -12,7 +12,7 @@ from typing import Any
 from perdure.agent.context import Cancelled
 from perdure.core.delivery import NOT_DONE
 from perdure.core.retry import instant_of, pause_asked_for
-from perdure.errors import InvalidInput, LeaseLost, NotDone, PermanentError, RetryLater
+from perdure.errors import InvalidInput, LeaseLost, LimitExceeded, NotDone, PermanentError, RetryLater
 from perdure.log import get_log
 
 log = get_log(__name__)
@@ -47,7 +47,7 @@ def judge(
     match error:
         case asyncio.CancelledError() | Cancelled() | LeaseLost():
             return Stopped(describe(error))
-        case InvalidInput(code="invalid_arguments"):
+        case InvalidInput(code="invalid_arguments" | "unserialisable") | LimitExceeded(code="too_large"):
             return Raised(error.code, shorten(error.message), permanent=True)
         case PermanentError():
             return Raised(error.code, shorten(error.message), permanent=True)

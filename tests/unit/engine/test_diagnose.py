@@ -16,6 +16,7 @@ from perdure.engine.diagnose import diagnose
 from perdure.engine.held import Beats, beat
 from perdure.engine.lanes import ClaimLanes, claim_lanes
 from perdure.engine.park import Finish, Halt, finish, halt
+from perdure.engine.signal import Signal, signal
 from perdure.engine.start import start
 from perdure.errors import NotFound
 
@@ -185,7 +186,7 @@ def test_it_waits_for_a_signal_that_nobody_sent_yet(bench: Bench) -> None:
     held = bench.waiting(AwaitSignal("go 1", "d", "go"), AwaitSignal("go 2", "d", "go"))
     execution = held.ref.execution
     assert [one.command for one in findings(bench, execution)] == [f"perdure executions signal {execution} go"] * 2
-    bench.signal(execution, "signal", name="go", dedupe="1")
+    bench.do(signal, Signal(COMPANY, execution, "signal", name="go", dedupe="1"))
     commands = [one.command for one in findings(bench, execution)]
     assert commands.count(f"perdure executions signal {execution} go") == 1
 
