@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Protocol
 
 from perdure.core.codec import Json
@@ -27,7 +28,12 @@ class Named(Protocol):
 
 def rules_of(task: Row) -> TaskRules:
     """Return the rules of a stored task. Its pause has a column of its own, which rows of the first release have."""
-    return replace(rules_from_text(task["rules"]), pause_ms=task["pause_ms"])
+    return _rules(task["rules"], task["pause_ms"])
+
+
+@lru_cache(maxsize=1_024)  # asked for several times for each lease, and most tasks share theirs
+def _rules(text: str, pause_ms: int) -> TaskRules:
+    return replace(rules_from_text(text), pause_ms=pause_ms)
 
 
 Held = tuple[ExecutionRow, Row]
