@@ -11,7 +11,18 @@ from typing import Any, Literal
 
 from perdure.core import codec
 from perdure.core.events import ASKED, Event, Kind
-from perdure.core.items import AwaitSignal, Item, OpenApproval, OpenToken, ScheduleTask, SetTimer, StartChild, StepDone
+from perdure.core.items import (
+    AwaitSignal,
+    BeginStep,
+    EndStep,
+    Item,
+    OpenApproval,
+    OpenToken,
+    ScheduleTask,
+    SetTimer,
+    StartChild,
+    StepDone,
+)
 from perdure.errors import LeaseLost
 from perdure.flow.driver import Run
 
@@ -114,12 +125,27 @@ class MemoryJournal:
         await self._enter("record")
         known = {event.address for event in self._log.events[seen:] if event.kind in ASKED}
         for item in items:
-            if item.address not in known:
+            if isinstance(item, EndStep):
+                self._end(item)
+            elif item.address not in known:
                 kind, data = _fact(item)
                 self._append(kind, item.address, item.digest, **data)
                 self._log.known.setdefault(item.address, seen)
                 self._log.seen[item.address] = seen
+                if isinstance(item, BeginStep):
+                    self._append(Kind.TASK_BEGUN, item.address, nonce=item.nonce)
         return self._log.events[seen:]
+
+    def _end(self, item: EndStep) -> None:
+        nonces = [one.data["nonce"] for one in self._log.events if one.kind is Kind.TASK_BEGUN and "nonce" in one.data]
+        ended = {Kind.TASK_COMPLETED, Kind.TASK_FAILED, Kind.TASK_UNCERTAIN}
+        if item.outcome == "lost":
+            if not any(one.kind in ended and one.address == item.address for one in self._log.events):
+                self._append(Kind.TASK_UNCERTAIN, item.address, why="gone")
+        elif item.nonce in nonces and item.outcome == "completed":
+            self._append(Kind.TASK_COMPLETED, item.address, value=codec.decode(item.value))
+        elif item.nonce in nonces:
+            self._append(Kind.TASK_UNCERTAIN, item.address, why=item.outcome)
 
     async def events(self, after: int) -> list[Event]:
         await self._enter("events")
@@ -183,5 +209,8 @@ def _fact(item: Item) -> tuple[Kind, dict[str, Any]]:
             return Kind.WAIT_OPENED, {"id": item.id, "kind": "token", "name": item.name, "base": item.base}
         case AwaitSignal():
             return Kind.WAIT_OPENED, {"kind": "signal", "name": item.name}
+        case BeginStep() | EndStep():
+            name = item.name if isinstance(item, BeginStep) else ""
+            return Kind.TASK_SCHEDULED, {"tool": name, "delivery": "at_most_once"}
         case StartChild():
             return Kind.CHILD_STARTED, {"execution": item.id, "agent": item.agent}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from perdure.core.approval import DEFAULT_APPROVAL, ApprovalRules
 from perdure.core.rules import DEFAULT_RULES, TaskRules
+from perdure.core.work import Failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,4 +119,37 @@ class StartChild:
     build: str = ""
 
 
-Item = StepDone | ScheduleTask | OpenApproval | SetTimer | OpenToken | AwaitSignal | StartChild
+@dataclass(frozen=True, slots=True)
+class BeginStep:
+    """An `at_most_once` step that the holder of the execution runs itself: scheduled and claimed in one commit.
+
+    `TASK_SCHEDULED` and `TASK_BEGUN`, the second with `nonce`, by which the holder knows its own claim again. Begun
+    once more, after a ruling that says so, it is `TASK_BEGUN` alone.
+    """
+
+    address: str
+    digest: str
+    nonce: str
+    name: str
+    args: dict[str, Any]
+    timeout_ms: int = 0
+    rules: TaskRules = DEFAULT_RULES
+
+
+@dataclass(frozen=True, slots=True)
+class EndStep:
+    """How a step ended that was begun with `BeginStep`. Counts by the claim's own nonce, whoever holds the execution.
+
+    `lost`: said by a holder that finds a claim of which nobody reported the end.
+    """
+
+    address: str
+    digest: str
+    nonce: str
+    outcome: Literal["completed", "failed", "cancelled", "lost"]
+    value: str = "null"
+    """JSON text."""
+    failure: Failure | None = None
+
+
+Item = StepDone | ScheduleTask | OpenApproval | SetTimer | OpenToken | AwaitSignal | StartChild | BeginStep | EndStep

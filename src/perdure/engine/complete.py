@@ -45,12 +45,13 @@ def complete(tx: Tx, rows: Sequence[Completion]) -> Steps[Answer]:
     yield [ref_of(row.report) for row in rows]
     found = held_tasks(tx, [(row.company, row.report) for row in rows])
     return [
-        _settle(tx, row, *held) if held else other_claim(tx, row.company, row.report)
+        settle(tx, row, *held) if held else other_claim(tx, row.company, row.report)
         for row, held in zip(rows, found, strict=True)
     ]
 
 
-def _settle(tx: Tx, said: Completion, execution: ExecutionRow, task: Row) -> Answer:
+def settle(tx: Tx, said: Completion, execution: ExecutionRow, task: Row) -> Answer:
+    """Take a report about a task that is locked, from the holder of its newest claim."""
     row = said.report
     if row.outcome == "completed":
         return _succeed(tx, row, execution, task)

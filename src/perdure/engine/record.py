@@ -9,10 +9,22 @@ from typing import Any, NamedTuple, Protocol, assert_never
 from perdure.core import codec, states
 from perdure.core.events import ASKED, Kind
 from perdure.core.ids import action_key
-from perdure.core.items import AwaitSignal, Item, OpenApproval, OpenToken, ScheduleTask, SetTimer, StartChild, StepDone
+from perdure.core.items import (
+    AwaitSignal,
+    BeginStep,
+    EndStep,
+    Item,
+    OpenApproval,
+    OpenToken,
+    ScheduleTask,
+    SetTimer,
+    StartChild,
+    StepDone,
+)
 from perdure.core.rules import rules_to_text
 from perdure.engine.approvals import may_schedule, open_approval, refuse_call
 from perdure.engine.children import start_child
+from perdure.engine.inline import begin_step, end_step
 from perdure.engine.token import open_token
 from perdure.errors import LeaseLost
 from perdure.store.operation import Steps, operation
@@ -56,7 +68,10 @@ class News(NamedTuple):
 
 
 def _keys(row: Record) -> tuple[str, ...]:
-    return tuple(f"address/{row.ref.execution}/{item.address}" for item in row.items)
+    return tuple(
+        f"{'task' if isinstance(item, BeginStep | EndStep) else 'address'}/{row.ref.execution}/{item.address}"
+        for item in row.items
+    )
 
 
 @operation(keys=_keys)
@@ -71,13 +86,15 @@ def record(tx: Tx, rows: Sequence[Record]) -> Steps[News | LeaseLost]:
     for row in rows:
         execution = held_by(tx, row)
         if execution is None or execution.ended:
+            _take_late(tx, row)
             results.append(lost(row.ref))
             continue
         unseen = _unseen(tx, execution, row.seen)
         recorded = {event["address"] for event in unseen if event["kind"] in ASKED}
         wanted = all(event["kind"] != Kind.CANCEL_REQUESTED for event in unseen)
         for item in row.items:
-            if item.address not in recorded:  # else it was taken before, and the answer was lost
+            # Else it was taken before, and the answer was lost.
+            if item.address not in recorded or isinstance(item, EndStep):
                 _append(tx, execution, item, tasks, wanted=wanted)
         results.append(news(tx, execution, row.seen))
     tx.many("insert_task", tasks)
@@ -133,8 +150,22 @@ def _append(tx: Tx, row: ExecutionRow, item: Item, tasks: list[dict[str, Any]], 
             tx.append(row, Kind.WAIT_OPENED, item.address, item.digest, {"kind": "signal", "name": item.name})
         case StartChild():
             start_child(tx, row, item, wanted=wanted)
+        case BeginStep():
+            begin_step(tx, row, item, wanted=wanted)
+        case EndStep():
+            end_step(tx, row, item, holds=True)
         case _:
             assert_never(item)
+
+
+def _take_late(tx: Tx, row: Record) -> None:
+    """Take what a holder that lost the execution still knows of claims of its own: it is fenced by their nonces."""
+    execution = tx.execution(row.ref.execution)
+    if execution is None or (row.company and execution.company != row.company):
+        return
+    for item in row.items:
+        if isinstance(item, EndStep):
+            end_step(tx, execution, item, holds=False)
 
 
 def _schedule(tx: Tx, row: ExecutionRow, item: ScheduleTask, *, wanted: bool) -> dict[str, Any]:

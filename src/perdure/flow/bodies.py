@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any, Literal
 
 from perdure.core.ids import action_key
-from perdure.core.items import StepDone
+from perdure.core.items import EndStep, StepDone
 from perdure.core.states import Reason
+from perdure.core.work import Failure
 from perdure.errors import PerdureError
 from perdure.flow.asks import Ask
 from perdure.flow.context import Body, Paused, Try, Unsuccessful
@@ -33,7 +35,7 @@ class Halt(Exception):
 class Bodies:
     """The bodies of one run. Owner: its driver, on its loop."""
 
-    def __init__(self, execution: str, done: Callable[[StepDone], None], gone: Callable[[], None]) -> None:
+    def __init__(self, execution: str, done: Callable[[StepDone | EndStep], None], gone: Callable[[], None]) -> None:
         """Each body ends in `done` with its result, or sets `broke`, or was cancelled; then `gone` is called."""
         self.broke: Halt | None = None
         """Why the run must not go on, if a body said so."""
@@ -51,7 +53,15 @@ class Bodies:
     def start(self, ask: Ask, body: Body, takeovers: int) -> None:
         """Run a body in a task of its own."""
         attempt = Try(action_key(self._execution, ask.address), takeovers)
-        task = asyncio.get_running_loop().create_task(self._run(ask, body, attempt), name=attempt.key)
+        self._go(self._run(ask, body, attempt), attempt.key)
+
+    def start_claimed(self, ask: Ask, body: Body, nonce: str) -> None:
+        """Run the body of a step that was claimed: however it ends is what is reported of the claim."""
+        attempt = Try(action_key(self._execution, ask.address), 0)
+        self._go(self._run_claimed(EndStep(ask.address, ask.digest, nonce, "cancelled"), body, attempt), attempt.key)
+
+    def _go(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.get_running_loop().create_task(work, name=name)
         self._running.add(task)
         task.add_done_callback(self._forget)
 
@@ -87,6 +97,16 @@ class Bodies:
             self.broke = Halt.poison(f"step {ask.address!r} broke", error)
         else:
             self._done(StepDone(ask.address, ask.digest, f'{{"value":{text}}}'))
+
+    async def _run_claimed(self, end: EndStep, body: Body, attempt: Try) -> None:
+        try:
+            end = replace(end, outcome="completed", value=await body(attempt))
+        except Exception as error:  # noqa: BLE001 - whatever a user's function raises is what its step came to
+            code = getattr(error, "code", None)
+            text = str(error) or type(error).__name__
+            end = replace(end, outcome="failed", failure=Failure(code if isinstance(code, str) else "raised", text))
+        finally:
+            self._done(end)
 
     def _forget(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)

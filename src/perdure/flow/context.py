@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from perdure.core import codec
 from perdure.core.approval import DEFAULT_APPROVAL, ApprovalRules
 from perdure.core.events import Event, Kind
-from perdure.core.items import AwaitSignal, Item, OpenApproval, OpenToken, ScheduleTask, SetTimer, StartChild
+from perdure.core.items import AwaitSignal, BeginStep, Item, OpenApproval, OpenToken, ScheduleTask, SetTimer, StartChild
 from perdure.core.tokens import Issuer
 from perdure.flow.asks import Ask
 from perdure.flow.meter import Meter, Tracked, Wait
@@ -142,6 +142,15 @@ class Context:
     async def known(self, address: str, digest: str, scope: str, body: Body) -> bool:
         """Record a step that the code in `scope` may not have had when it was run before. False: it had not."""
         return await self._await(self._driver().ask_whether(address, digest, scope, body)) is not None
+
+    async def claim(self, item: BeginStep, body: Body) -> Event:
+        """Run `body` here once at most, claimed before it starts; return the event that says what became of it.
+
+        An unknown outcome is waited out: for the ruling, or the late report.
+        """
+        pending = self._driver().ask(Kind.TASK_SCHEDULED, item.address, item.digest, item=item, body=body)
+        pending.ask.patient = True
+        return await self._await(pending)
 
     async def signal(self, address: str, name: str) -> Event:
         """Wait for the oldest signal of a name that nobody took, and take it."""

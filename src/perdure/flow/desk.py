@@ -8,10 +8,11 @@ from dataclasses import replace
 
 from perdure.core import codec
 from perdure.core.events import Event, Kind
-from perdure.core.items import Item, SetTimer
+from perdure.core.items import BeginStep, Item, SetTimer
 from perdure.flow.asks import Ask
 from perdure.flow.bodies import Bodies
-from perdure.flow.context import Body, Pending
+from perdure.flow.claims import Claims
+from perdure.flow.context import Body, Context, Pending
 from perdure.flow.meter import Wait
 from perdure.flow.replay import Replay
 
@@ -26,13 +27,14 @@ class CleanupOver(Exception):
 class Desk:
     """Owner: the driver, on its loop."""
 
-    def __init__(self, execution: str, replay: Replay, ring: Callable[[], None]) -> None:
+    def __init__(self, execution: str, replay: Replay, ring: Callable[[], None], new_id: Callable[[str], str]) -> None:
         """`ring` is called whenever there may be something to do."""
         self.ring = ring
         self.outbox: deque[Item] = deque()
         """Asked for or done, and not yet in the log."""
         self.bodies = Bodies(execution, self.outbox.append, ring)
         self.finishing: tuple[str, Wait] | None = None
+        self.claims = Claims(self.bodies, new_id)
         self._replay = replay
         self._pending: dict[str, Pending] = {}
 
@@ -56,6 +58,8 @@ class Desk:
 
     def _pend(self, ask: Ask, item: Item | None, body: Body | None) -> Pending:
         pending = self._pending[ask.address] = Pending(ask, Wait(), item, body)
+        if isinstance(item, BeginStep) and body is not None:
+            self.claims.add(pending, item, body)
         self.ring()
         return pending
 
@@ -64,20 +68,30 @@ class Desk:
     def deliver(self, ask: Ask, event: Event | None) -> None:
         """Hand an answer over; None: an earlier life of the code went past without it."""
         pending = self._pending.pop(ask.address)
+        if ask.patient:
+            self.claims.ended(ask.address)
         pending.wait.give(event)
         if pending.then is not None and event is not None:
             pending.then(event)
 
     def show(self, ask: Ask, event: Event) -> None:
         """Show that what was asked for is in the log."""
-        if (opened := self._pending[ask.address].opened) is not None:
+        if ask.patient:
+            self.claims.heard(ask, event)
+        elif (opened := self._pending[ask.address].opened) is not None:
             opened.give(event)
+
+    def in_doubt(self, context: Context) -> bool:
+        """Whether nothing may end yet: it is unknown what became of a claim, and nobody cancelled."""
+        return self.claims.open and not context.cancel_requested
 
     def begin(self, asks: tuple[Ask, ...]) -> None:
         """Start these: bodies run, and everything else is to be written."""
         for ask in asks:
             pending = self._pending[ask.address]
             if (item := pending.item) is not None:
+                if isinstance(item, BeginStep):
+                    self.claims.made(ask.address)
                 self.outbox.append(item if item.address == ask.address else replace(item, address=ask.address))
             elif pending.body is not None:
                 self.bodies.start(ask, pending.body, self._replay.takeovers)

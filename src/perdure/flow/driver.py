@@ -45,7 +45,7 @@ class Run:
         self._stir = Bell()
         """Rung by whatever may give `drive` something to do while it waits."""
         self._meter = Meter(self._stir.ring)
-        self._desk = Desk(execution, self.replay, self._stir.ring)
+        self._desk = Desk(execution, self.replay, self._stir.ring, new_id)
         self._bodies = self._desk.bodies
         self._context = Context(execution, self._desk, self._meter, new_id)
         self._main = Tracked(function(self._context), self._meter, self._stir.ring)
@@ -184,9 +184,11 @@ class Run:
     async def _idle(self, journal: Journal) -> Outcome | None:
         """Nothing to hand over: write what is to be written, wait for what runs here, or let go."""
         self._stir.hush()
+        if self.replay.used_up:
+            self._desk.outbox.extend(self._desk.claims.follow())
         if self._desk.outbox:
             await self._flush(journal)
-        elif self._task is not None and self._task.done():
+        elif self._task is not None and self._task.done() and not self._desk.in_doubt(self._context):
             return await self._ended_by_itself(journal, self._task)
         elif self._desk.finishing is not None:
             return await self._try_finish(journal, self._desk.finishing)

@@ -52,6 +52,8 @@ async def first(*branches: Awaitable[T]) -> First[T]:
     race = _Race(scope, branches)
     try:
         index = await race.next("first")
+        race.cancel(but=index)  # before the winner is waited for: what has lost shall begin nothing any more
+        await race.end_of(index)
     finally:
         await race.end()
     return First(index, race.tasks[index].result())
@@ -67,6 +69,7 @@ async def completed(*branches: Awaitable[T]) -> AsyncIterator[Completed[T]]:
     try:
         for _ in branches:
             index = await race.next("completed")
+            await race.end_of(index)
             yield Completed(index, race.tasks[index])
     finally:
         await race.end()
@@ -161,7 +164,7 @@ class _Race:
         self._gate.open()
 
     async def next(self, name: str) -> int:
-        """Return who ends next, as recorded, once it has ended here too."""
+        """Return who ends next, as recorded."""
         while not self._ended:
             await self._gate.passed()
         proposed = self._ended[0]
@@ -171,11 +174,20 @@ class _Race:
 
         event = await self._scope.context.record(self._scope.address(name), codec.digest(len(self.tasks)), propose)
         index: int = event.data["value"]
-        if index not in self._ended:  # another life of it learned in real IO what this one has yet to
-            await asyncio.gather(self.tasks[index], return_exceptions=True)
         self._given.add(index)
         self._ended = [one for one in self._ended if one not in self._given]
         return index
+
+    async def end_of(self, index: int) -> None:
+        """Return once it has ended here too: another life may have learned in real IO what this one has yet to."""
+        if not self.tasks[index].done():
+            await asyncio.gather(self.tasks[index], return_exceptions=True)
+
+    def cancel(self, *, but: int) -> None:
+        """Cancel all others."""
+        for index, task in enumerate(self.tasks):
+            if index != but and not task.done():
+                task.cancel()
 
     async def end(self) -> None:
         """Cancel what runs, and wait for it."""

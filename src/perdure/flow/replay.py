@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from perdure.core.events import ANSWERS, ASKED, Event, Kind
+from perdure.core.events import ANSWERS, ANY_DIGEST, ASKED, Event, Kind
 from perdure.flow.asks import Ahead, Ask, Maps, Signals
 
 
@@ -146,6 +146,8 @@ class Replay:
             return self._asked(event, in_io=in_io)
         if event.kind in ANSWERS:
             return self._answer(event)
+        if event.kind is Kind.TASK_BEGUN:
+            return self._shown_to_claimer(event)
         if event.kind is Kind.TAKEN_OVER:
             self.takeovers += 1
         elif event.kind is Kind.SIGNAL:
@@ -158,7 +160,7 @@ class Replay:
             if in_io:
                 return _IDLE
             raise Mismatch(self._say("the code does not ask for it" + self._instead(), _shown(event)))
-        if ask.kind is not event.kind or (ask.digest != event.digest and not ask.mapped):
+        if ask.kind is not event.kind or (event.digest not in (ask.digest, ANY_DIGEST) and not ask.mapped):
             found = f"{ask.kind} with arguments {ask.digest or 'none'}"
             raise Mismatch(self._say(f"the code asks there for {found}", _shown(event)))
         if ask.recorded:
@@ -173,15 +175,21 @@ class Replay:
             return _deliver(ask, event)
         return Opened(ask, event) if ask.opening else None
 
-    def _answer(self, event: Event) -> Deliver | Tell | None:
+    def _shown_to_claimer(self, event: Event) -> Opened | None:
+        """Show what became of a claim to the run that may have to make or end it, whether or not its code waits."""
+        ask = self._asks.get(event.address)
+        return Opened(ask, event) if ask is not None and ask.patient else None
+
+    def _answer(self, event: Event) -> Deliver | Opened | Tell | None:
         ask = self._asks.get(event.address)
         if ask is None:
             raise Mismatch(self._say("the code never asked for that step", _shown(event)))
         if ask.answered:  # what became of an uncertain effect
             return Tell(event)
-        if ask.abandoned or (ask.patient and _leaves_open(event)):
-            return None
-        return _deliver(ask, event)
+        if ask.patient:
+            ask.answered = not _leaves_open(event)
+            return Opened(ask, event) if ask.abandoned or not ask.answered else Deliver(ask, event)
+        return None if ask.abandoned else _deliver(ask, event)
 
     def _instead(self) -> str:
         """Say what the code asks for that the log has nothing of."""

@@ -19,7 +19,8 @@ from typing import Any, Literal, TypeVar, overload
 from perdure.core import codec
 from perdure.core.codec import Json
 from perdure.core.delivery import Delivery
-from perdure.core.events import Event
+from perdure.core.events import Event, Kind
+from perdure.core.items import BeginStep
 from perdure.core.retry import next_pause
 from perdure.core.rules import TaskRules
 from perdure.core.witness import expect_record
@@ -159,7 +160,7 @@ async def step(
     call = _call(function, args, options, name=name, delivery=delivery, retries=retries, timeout=timeout)
     address = scope.address(call.name)
     if call.delivery is Delivery.AT_MOST_ONCE:
-        raise InvalidInput(f"step {address!r}: at_most_once inside a durable function is not there yet.")
+        return await _once(scope, call, address)
     return await _try(scope, call, address)
 
 
@@ -177,6 +178,39 @@ async def _try(scope: Scope, call: Call, address: str) -> Any:
             raise failed(event, base, attempt)
         await scope.context.sleep(variant(address, f"pause-{attempt}"), error["retry_ms"])
     raise AssertionError("the last attempt has no pause after it")  # pragma: no cover
+
+
+async def _once(scope: Scope, call: Call, address: str) -> Any:
+    """Claim it, run it once at most, and return what it is known to have come to, whoever knows."""
+    item = BeginStep(
+        address=address,
+        digest=call.digest,
+        nonce=scope.context.new_id("cla"),
+        name=call.name,
+        args={"args": list(call.args), **call.options},
+        timeout_ms=call.timeout_ms,
+    )
+    ended = await scope.context.claim(item, _claimed_body(call))
+    match ended.kind:
+        case Kind.TASK_COMPLETED | Kind.EFFECT_RULED if ended.data.get("ruling") != "give_up":
+            return ended.data["value"]
+        case _:
+            why = ended.data.get("error") or f"given up by {ended.data.get('by') or 'a person'}"
+            code = ended.data.get("code") or "given_up"
+            raise StepFailed(f"step {address!r} failed: {why}", code=code, address=address, error_type=code, attempts=1)
+
+
+def _claimed_body(call: Call) -> Callable[[Try], Awaitable[str]]:
+    async def body(given: Try) -> str:
+        execution, _, at = given.key.partition("/")
+        HERE.set(StepContext(execution, at, given.key, 1, 0))
+        value = await call.run()
+        try:
+            return codec.encode(value, f"what step {at!r} returned")
+        except (InvalidInput, LimitExceeded):  # it was done, and must not look as if it were not
+            return codec.encode({"repr": f"{value!r:.2000}"})
+
+    return body
 
 
 def failed(event: Event, address: str, attempts: int) -> StepFailed:

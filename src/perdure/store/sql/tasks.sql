@@ -63,6 +63,14 @@ UPDATE tasks SET
     lease_until_ms = :now_ms + lease_ms, updated_ms = :now_ms
 WHERE shard = :shard AND execution = :execution AND address = :address;
 
+-- name: claim_inline
+-- The holder of an execution claims a step that it runs itself. No lease: it ends with that of the execution.
+UPDATE tasks SET
+    state = 'begun', fence = fence + 1, attempt = attempt + 1, claims = claims + 1, worker = :worker, nonce = :nonce,
+    begin_nonce = :nonce, started_ms = :now_ms, first_ms = COALESCE(first_ms, :now_ms), begun_ms = :now_ms,
+    lease_ms = :lease_ms, lease_until_ms = NULL, updated_ms = :now_ms
+WHERE shard = :shard AND execution = :execution AND address = :address;
+
 -- name: prolong_task
 -- A heartbeat, if the fence still holds. Of an uncertain task too: whoever still acts keeps others from saying that it
 -- did not.

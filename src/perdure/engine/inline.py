@@ -1,0 +1,94 @@
+"""`at_most_once` steps that the holder of an execution runs itself: claimed and ended through its log.
+
+The claim is a task's row like any other, on no queue, so everything that is known of uncertain effects holds for it. It
+has no lease of its own: its holder lives as long as it holds the execution, and whoever holds that next says it lost.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perdure.core import codec, states
+from perdure.core.delivery import Delivery
+from perdure.core.events import Kind
+from perdure.core.ids import action_key
+from perdure.core.items import BeginStep, EndStep
+from perdure.core.rules import rules_to_text
+from perdure.core.work import LEASE_MS, Failure, Report
+from perdure.engine.complete import LEASE_EXPIRED, Completion, fail_attempt, settle
+from perdure.store.protocol import Row
+from perdure.store.rows import ExecutionRow
+from perdure.store.tx import Tx
+
+
+def begin_step(tx: Tx, row: ExecutionRow, item: BeginStep, *, wanted: bool) -> None:
+    """Schedule and claim the step, or claim it once more where a ruling says so. Not `wanted`: it is not begun."""
+    task = tx.row("task", shard=row.shard, execution=row.id, address=item.address)
+    if task is None:
+        task = _schedule(tx, row, item, wanted=wanted)
+    if not wanted or task["state"] != states.Task.READY:
+        return
+    scope = {"shard": row.shard, "execution": row.id, "address": item.address}
+    tx.run("claim_inline", **scope, worker=_holder(row), nonce=item.nonce, lease_ms=LEASE_MS, now_ms=tx.now_ms)
+    claim = task["claims"] + 1
+    facts = {"claim": claim, "worker": _holder(row), "attempt": claim, "fence": task["fence"] + 1, "nonce": item.nonce}
+    tx.append(row, Kind.TASK_BEGUN, item.address, data=facts)
+
+
+def end_step(tx: Tx, row: ExecutionRow, item: EndStep, *, holds: bool) -> None:
+    """Take how a claim ended, from whoever made it; that it is lost, only from who holds the execution now."""
+    task = tx.row("task", shard=row.shard, execution=row.id, address=item.address)
+    if task is None:
+        return
+    if item.outcome == "lost":
+        if holds and task["state"] == states.Task.BEGUN:
+            fail_attempt(tx, row, task, Failure(LEASE_EXPIRED, "whoever ran it is gone, and told nobody how it ended"))
+    elif task["begin_nonce"] == item.nonce:
+        settle(tx, Completion(row.company, _report(row, item, task)), row, task)
+
+
+def _schedule(tx: Tx, row: ExecutionRow, item: BeginStep, *, wanted: bool) -> Row:
+    facts: dict[str, Any] = {
+        "tool": item.name,
+        "args": item.args,
+        "queue": "",
+        "delivery": Delivery.AT_MOST_ONCE,
+        "key": action_key(row.id, item.address),
+        "max_attempts": 1,
+        "timeout_ms": item.timeout_ms,
+        "approval": None,
+    }
+    seq = tx.append(row, Kind.TASK_SCHEDULED, item.address, item.digest, facts)
+    task = {
+        "shard": row.shard,
+        "execution": row.id,
+        "address": item.address,
+        "company": row.company,
+        "agent": row.agent,
+        "tool": item.name,
+        "queue": "",
+        "state": states.Task.READY if wanted else states.Task.DEAD,
+        "delivery": Delivery.AT_MOST_ONCE,
+        "max_attempts": 1,
+        "pause_ms": item.rules.pause_ms,
+        "rules": rules_to_text(item.rules),
+        "timeout_ms": item.timeout_ms,
+        "scheduled_seq": seq,
+        "approval": None,
+        "digest": item.digest,
+        "intent": None,
+        "now_ms": tx.now_ms,
+    }
+    tx.run("insert_task", **task)
+    return {**task, "claims": 0, "fence": 0}
+
+
+def _report(row: ExecutionRow, item: EndStep, task: Row) -> Report:
+    outcome = "failed" if item.outcome == "lost" else item.outcome
+    value = codec.decode(item.value)
+    return Report(row.id, item.address, task["fence"], outcome, value=value, failure=item.failure)
+
+
+def _holder(row: ExecutionRow) -> str:
+    """Say who runs it, for people: which claim of the execution it was under."""
+    return f"{row.id}/{row.fence}"
