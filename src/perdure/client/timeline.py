@@ -197,7 +197,14 @@ class _Call:
 
 
 _ATTEMPT_ENDS = frozenset(
-    {Kind.ATTEMPT_FAILED, Kind.ATTEMPT_LOST, Kind.TASK_COMPLETED, Kind.TASK_FAILED, Kind.TASK_UNCERTAIN}
+    {
+        Kind.ATTEMPT_FAILED,
+        Kind.ATTEMPT_LOST,
+        Kind.TASK_COMPLETED,
+        Kind.TASK_FAILED,
+        Kind.TASK_UNCERTAIN,
+        Kind.TASK_REVIVED,  # of none: what ended before it counts no more
+    }
 )
 
 

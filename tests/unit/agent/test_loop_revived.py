@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from node_bench import NodeBench, node_over, tool
+from perdure.client.timeline import ToolStep, timeline_of
 from perdure.errors import Conflict
 from perdure.models.scripted import call, say
 
@@ -33,6 +34,9 @@ async def test_the_model_is_told_of_the_retry_and_of_how_it_ended(tmp_path: Path
         [other] = await bench.lease("send")
         task = await bench.api.retry_task(execution, address, by="ann", reason="the disk is back")
         assert (task.state, task.failure) == ("ready", None)
+        timeline = timeline_of(await bench.log(execution), await bench.api.tasks(execution))
+        steps = [entry for entry in timeline.entries if isinstance(entry, ToolStep)]
+        assert [step.state for step in steps if step.address == address] == ["ready"]
         [again] = await bench.lease("send")
         assert (again.address, again.key, again.attempt) == (address, f"{execution}/{address}", 2)
         await bench.done(again, "sent")
