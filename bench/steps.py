@@ -26,7 +26,7 @@ from perdure.client.http import HttpApi
 from perdure.core.views import StartRequest
 from perdure.models.catalog import Catalog
 from perdure.models.port import ModelReply, ModelRequest, ToolCall, Usage
-from perdure.runtime import open_node
+from perdure.shared_store import open_node
 from perdure.service_loop import ServiceLoop
 from perdure.wire.api import Api
 from perdure.wire.state_file import ServerState

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 
 from perdure.agent.agent import Agent
 from perdure.agent.tool import ToolDefinition
-from perdure.client.discover import key_for, knows_nonce, running_server
+from perdure.client.discover import key_for, running_server
 from perdure.client.handle import AgentHandle
 from perdure.client.http import HttpApi
 from perdure.client.results import AgentResult
@@ -30,10 +30,9 @@ from perdure.engine.sweep import LOCAL_WORKER
 from perdure.errors import UserError
 from perdure.models.catalog import Catalog
 from perdure.models.port import Models
-from perdure.server.node import Node, Parts, end_former_leases
+from perdure.server.node import Node
 from perdure.service_loop import ServiceLoop
-from perdure.store.ownership import Ask, open_owned, read_hint
-from perdure.system import SystemClock, SystemRandom
+from perdure.shared_store import SharedStore
 from perdure.wire.api import Api, TaskSource
 from perdure.worker.loop import Worker, WorkerOptions
 from perdure.worker.main import lanes_of
@@ -49,7 +48,9 @@ class AgentRuntime:
 
     With `server_url`, or `PERDURE_URL`, it talks to that server. Otherwise to this user's running server, if there is
     one. Otherwise it is a server itself, in this process, over a SQLite file (`store`, or `PERDURE_STORE`, or a file
-    in the user's state directory): close it, kill it, and the next one goes on where it was.
+    in the user's state directory): close it, kill it, and the next one goes on where it was. Of several processes that
+    open one file the first owns it and the others join it; when it is gone, one of them takes the file over, and all
+    go on with what they have in hand. Models are asked by the owner, whoever that is.
 
     Use it as `with AgentRuntime() as runtime:`; tools that are `async` then run on a loop of the runtime's own. Under
     `async with` they run on the caller's loop, where its pools and locks work. Every verb has an async twin. No signal
@@ -65,10 +66,12 @@ class AgentRuntime:
         models: Models | None = None,
         serve_tools: bool = True,
         slots: int = 16,
+        join: bool = True,
     ) -> None:
         """`serve_tools=False` leaves the tools of `run` and `start` to others. `slots`: tools at once, per agent.
 
         `models` answers for models when this process is the server; by default those of the installed extras.
+        `join=False` shares the file with no other process: whoever comes second meets `StoreInUse` (`store_in_use`).
         """
         self._url = server_url or os.environ.get("PERDURE_URL")
         self._key = api_key or os.environ.get("PERDURE_API_KEY")
@@ -77,13 +80,14 @@ class AgentRuntime:
         self._models = models
         self._serve_tools = serve_tools
         self._slots = slots
+        self._join = join
         self._lock = threading.RLock()
         """Guards opening, closing and the table of workers: verbs may come from any thread."""
         self._service = ServiceLoop("perdure-service")
         self._caller_loop: asyncio.AbstractEventLoop | None = None
         self._api: Api | None = None
         self._source: TaskSource | None = None
-        self._node: Node | None = None
+        self._shared: SharedStore | None = None
         self._workers: dict[str, tuple[Worker, Future[None]]] = {}
         self._closed = False
 
@@ -227,8 +231,8 @@ class AgentRuntime:
         for _worker, done in workers.values():
             done.result()
         self._service.wait(self._say_goodbye())
-        if self._node is not None:
-            self._node.stop()
+        if self._shared is not None:
+            self._shared.close()
         self._service.stop()
 
     async def _say_goodbye(self) -> None:
@@ -261,11 +265,9 @@ class AgentRuntime:
             self._key = self._key or self._service.wait(key_for(self._url))
             self._api, self._source = HttpApi(self._url, self._key), HttpTaskSource(self._url, self._key)
             return
-        store = self._store or default_store()
-        ask = owner_check(store, self._service.wait)
-        self._node = open_node(store, self._models or Catalog(), ask=ask)
-        self._node.start(self._service.loop)
-        self._api, self._source = self._node.api(DEFAULT_COMPANY), self._node.tasks(DEFAULT_COMPANY)
+        models = self._models or Catalog()
+        self._shared = SharedStore(self._store or default_store(), models, self._service, self._join)
+        self._api, self._source = self._shared.open()
 
     def _serve(self, agent: Agent) -> None:
         """Have a worker for the agent's tools in this process, once."""
@@ -279,12 +281,13 @@ class AgentRuntime:
 
     def _new_worker(self, agent: Agent, lanes: dict[Lane, ToolDefinition]) -> tuple[Worker, Future[None]]:
         assert self._source is not None
+        owner = self._shared is not None and self._shared.node is not None
         options = WorkerOptions(
             slots=self._slots,
             tool_loop=self._caller_loop,
             dependencies=agent.dependencies,
-            id_prefix="" if self._node is None else LOCAL_WORKER,
-            outbox=default_folder() if self._node is None else None,
+            id_prefix=LOCAL_WORKER if owner else "",
+            outbox=None if owner else default_folder(),
         )
         worker = Worker(self._source, lanes, options)
         return worker, self._service.submit(worker.run())
@@ -315,36 +318,12 @@ def default_store() -> Path:
     return Path(state) / "perdure" / "perdure.db"
 
 
-def open_node(
-    store: str | os.PathLike[str], models: Models, parts: Parts | None = None, *, ask: Ask | None = None
-) -> Node:
-    """Own a SQLite file and open a node over it. Raises what opening a store raises, and `StoreInUse`.
-
-    `ask` finds out whether an owner that says where it listens is alive there: see `owner_check`.
-    """
-    clock, random = SystemClock(), SystemRandom()
-    parts = parts or Parts(models, clock, random)
-    owned = open_owned(store, clock=parts.clock, random=parts.random, ask=ask, on_takeover=end_former_leases)
-    ownership = owned.ownership
-    return Node(owned.store, parts, nonce=ownership.nonce, close=owned.close, announce=ownership.announce)
-
-
 def local_worker(node: Node, agents: Sequence[Agent]) -> Worker:
     """Return a worker for the tools of `agents` in the process that owns the store. Whoever takes the store over knows
     that it died with its owner."""
     own = {agent.name: agent.dependencies for agent in agents if agent.dependencies is not None}
     options = WorkerOptions(agent_dependencies=own, id_prefix=LOCAL_WORKER)
     return Worker(node.tasks(DEFAULT_COMPANY), lanes_of(agents), options)
-
-
-def owner_check(store: str | os.PathLike[str], wait: Callable[[Coroutine[Any, Any, bool]], bool]) -> Ask:
-    """Return what asks the owner of a store for proof that it lives. `wait` runs the question to its end."""
-
-    def ask(address: str) -> str | None:
-        hint = read_hint(store)
-        return hint.nonce if hint is not None and wait(knows_nonce(address, hint.nonce)) else None
-
-    return ask
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

@@ -59,6 +59,7 @@ EDGES: dict[str, tuple[str, str]] = {
     "worker/": ("threads", "the edge: slots are threads, and async tools may have a loop of their own"),
     "mailbox.py": ("threads", "calls come from any thread"),
     "service_loop.py": ("threads", "the loop that serves Perdure alone has a thread of its own"),
+    "shared_store.py": ("threads", "a store is taken over away from the loop that serves"),
     "runtime.py": ("threads", "verbs may come from any thread, and one waits for the end of the program"),
     "cli/": ("time threads", "it says how long ago something was, and closes a node away from its loop"),
     "demo/": ("time threads processes", "a program for people: it starts, watches and kills processes"),

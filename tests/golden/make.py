@@ -15,7 +15,7 @@ from perdure.core.views import StartRequest
 from perdure.core.work import Begin, LeaseRequest, Report
 from perdure.engine.keys import DEFAULT_COMPANY
 from perdure.models.catalog import Catalog
-from perdure.runtime import open_node
+from perdure.shared_store import open_node
 from perdure.server.node import Node
 from perdure.wire.api import Api, TaskSource
 

@@ -29,6 +29,7 @@ from perdure.server.node import Parts
 from perdure.server.options import ServeOptions
 from perdure.server.serve import Ready, run, serve
 from perdure.service_loop import ServiceLoop
+from perdure.shared_store import open_node
 from perdure.system import SystemClock, SystemRandom
 from perdure.testing import world
 from perdure.testing.world_client import World, WorldRefused

@@ -140,9 +140,9 @@ def _open(plan: Plan) -> Node:
 
     from perdure.core.delivery import floor_of
     from perdure.models.catalog import Catalog
-    from perdure.runtime import open_node, owner_check
     from perdure.server.executor import ExecutorOptions
     from perdure.server.node import Parts
+    from perdure.shared_store import open_node, owner_check
     from perdure.system import SystemClock, SystemRandom
 
     models = Catalog(scripted=plan.scripts)
@@ -154,6 +154,13 @@ def _open(plan: Plan) -> Node:
         address = error.details.get("address")
         if error.code != StoreInUse.default_code or not address:
             raise
+        if error.details.get("kind") == "runtime":
+            raise StoreInUse(
+                f"store {plan.store} belongs to a program of yours with an embedded runtime: process "
+                f"{error.details.get('pid')}. Programs join it there by themselves; for a server on this file end that "
+                "program, or name another --store. Started first, a server has them join it.",
+                **error.details,
+            ) from None
         raise StoreInUse(
             f"a server runs already on store {plan.store}: process {error.details.get('pid')}, at {address}. Use that "
             "one (commands of this user find it), stop it, or name another --store.",
@@ -172,7 +179,7 @@ async def _serve(plan: Plan, node: Node) -> int:
 
     def ready(ready: Ready) -> None:
         node.public_url = plan.options.public_url or ready.url
-        node.announce(ready.url)
+        node.announce(ready.url, key=ready.key or None, kind="server")
         _tell_ready(plan, node, ready)
 
     node.public_url = plan.options.public_url

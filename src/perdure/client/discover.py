@@ -46,20 +46,20 @@ async def key_for(url: str, path: Path | None = None) -> str | None:
     return state.key or None
 
 
-async def knows_nonce(url: str, nonce: str, *, random: Random | None = None) -> bool:
+async def knows_nonce(url: str, nonce: str, *, seconds: float = ANSWER_SECONDS, random: Random | None = None) -> bool:
     """Say whether the server that answers at `url` knows `nonce`. One that does not learns nothing of it."""
     challenge = (random or SystemRandom()).token(16).hex()
-    return hmac.compare_digest(await _ask(url, challenge), state_file.proof(nonce, challenge))
+    return hmac.compare_digest(await _ask(url, challenge, seconds), state_file.proof(nonce, challenge))
 
 
-async def _ask(url: str, challenge: str) -> str:
+async def _ask(url: str, challenge: str, seconds: float) -> str:
     channel = Channel(url)
     ask = Ask(
         "health",
         "GET",
         routes.HEALTH,
         safe=False,  # asked once: whoever is silent for that long is as good as not there
-        reply_seconds=ANSWER_SECONDS,
+        reply_seconds=seconds,
         headers={routes.CHALLENGE: challenge},
     )
     try:

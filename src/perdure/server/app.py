@@ -39,12 +39,20 @@ log = get_log("perdure.http")
 class App:
     """Answers every request, also the ones that nobody should send. Make it on the loop that it runs on."""
 
-    def __init__(self, backend: Backend, options: ServeOptions | None = None, *, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        options: ServeOptions | None = None,
+        *,
+        clock: Clock | None = None,
+        gate: Gate | None = None,
+    ) -> None:
+        """`gate` says who asks; by default the store's keys do, or nobody where `options` ask for none."""
         options = options or ServeOptions()
         self._backend = backend
         self._limits = options.limits
         self._guard = Guard(options)
-        self._gate: Gate = KeyGate(backend) if options.auth else OpenGate()
+        self._gate: Gate = gate or (KeyGate(backend) if options.auth else OpenGate())
         clock = clock or SystemClock()
         self._streams = Streams(clock, options.beat_seconds)
         self._tokens = OpenTokens(backend, clock)

@@ -64,7 +64,7 @@ class Node:
         *,
         nonce: str = "",
         close: Callable[[], None] | None = None,
-        announce: Callable[[str | None], None] | None = None,
+        announce: Callable[..., None] | None = None,
     ) -> None:
         """`close` gives the store up at the end; without it the node only closes the store. `announce` tells who else
         wants the store where its owner listens."""
@@ -123,10 +123,11 @@ class Node:
         self.bridge.close()
         self._close()
 
-    def announce(self, address: str | None) -> None:
-        """Say where this owner of the store listens, to processes that find the store taken."""
+    def announce(self, address: str | None, **more: Any) -> None:
+        """Say where this owner of the store listens, to processes that find the store taken. `more`: as
+        `Ownership.announce`."""
         if self._announce is not None:
-            self._announce(address)
+            self._announce(address, **more)
 
     def drain(self) -> None:
         """Take nothing more. The end of a liveness connection now says nothing about its worker."""

@@ -21,7 +21,7 @@ from perdure.core.ports import Clock, Random
 from perdure.errors import UserError
 from perdure.log import get_log
 from perdure.server.app import App
-from perdure.server.auth import AdminKey, admin_key
+from perdure.server.auth import AdminKey, Gate, admin_key
 from perdure.server.backend import Backend
 from perdure.server.connection import WatchedProtocol, protocol_for
 from perdure.server.listen import bind, room_for, url_of
@@ -81,6 +81,17 @@ async def serve(
                 await server.run_until(stop, listener, started)
         finally:
             _withdraw_state(backend, options)
+    if backend.failure is not None:
+        raise backend.failure
+
+
+async def serve_at(
+    listener: socket.socket, backend: Backend, options: ServeOptions, *, stop: asyncio.Event, gate: Gate
+) -> None:
+    """Serve on a socket that listens already, until `stop`. For a program that is more than a server: no signal is
+    touched, no state file is written, and `gate` alone says who asks. Raises the backend's `StoreFailed`."""
+    server = _Server(backend, options, App(backend, options, clock=SystemClock(), gate=gate))
+    await server.run_until(stop, listener, lambda: None)
     if backend.failure is not None:
         raise backend.failure
 

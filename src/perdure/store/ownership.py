@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Literal
 
 from perdure import file_lock
 from perdure.core.ports import Clock, Random
@@ -24,6 +25,9 @@ from perdure.store.tx import Tx
 
 Ask = Callable[[str], str | None]
 """Ask the server at an address for its nonce; None if it does not answer in time."""
+
+Kind = Literal["server", "runtime", "unknown"]
+"""What the owner is: `perdure server`, or a program with an embedded runtime."""
 
 MAX_HINT_BYTES = 4096
 ATTEMPTS = 3
@@ -40,6 +44,11 @@ class Hint:
     """For people to read. Decides nothing."""
     address: str | None = None
     """Where it listens, if it does."""
+    key: str | None = None
+    """What opens its door there: whoever can read this can read the store too."""
+    kind: Kind = "unknown"
+    alone: bool = False
+    """It will not listen: waiting for an address is of no use."""
 
 
 class Ownership:
@@ -86,11 +95,14 @@ class Ownership:
             asked = hint  # it may have been its predecessor's: look once more
         raise _in_use(place, asked)
 
-    def announce(self, address: str | None) -> None:
-        """Write where this owner can be asked, for others to find."""
+    def announce(
+        self, address: str | None, *, key: str | None = None, kind: Kind = "unknown", alone: bool = False
+    ) -> None:
+        """Write where this owner can be asked, for others to find. A key is only told in a file that is private."""
         if self._descriptor is None:
             return
-        hint = Hint(self.nonce, os.getpid(), address)
+        private = os.name != "posix" or not os.fstat(self._descriptor).st_mode & 0o077
+        hint = Hint(self.nonce, os.getpid(), address, key if private else None, kind, alone)
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, json.dumps(asdict(hint)).encode(), 0)
 
@@ -158,11 +170,13 @@ def read_hint(path: str | os.PathLike[str]) -> Hint | None:
     try:
         text = lock_file(Path(os.path.realpath(path))).read_bytes()[:MAX_HINT_BYTES]
         found = json.loads(text)
-        nonce, pid, address = found["nonce"], found["pid"], found["address"]
-    except (OSError, ValueError, KeyError, TypeError):
+        nonce, pid, address, key = found["nonce"], found["pid"], found["address"], found.get("key")
+        kind, alone = found.get("kind"), found.get("alone")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    if isinstance(nonce, str) and isinstance(pid, int) and (address is None or isinstance(address, str)):
-        return Hint(nonce, pid, address)
+    texts = all(text is None or isinstance(text, str) for text in (address, key))
+    if isinstance(nonce, str) and isinstance(pid, int) and texts:
+        return Hint(nonce, pid, address, key, kind if kind in ("server", "runtime") else "unknown", alone is True)
     return None
 
 
@@ -187,6 +201,7 @@ def _in_use(place: Path, hint: Hint | None) -> StoreInUse:
         "file, or run `perdure server` on it and let every process connect to that.",
         pid=hint.pid if hint else None,
         address=hint.address if hint else None,
+        kind=hint.kind if hint else "unknown",
     )
 
 
