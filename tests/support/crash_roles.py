@@ -23,7 +23,6 @@ from perdure.client.tasks import HttpTaskSource
 from perdure.models.catalog import Catalog
 from perdure.models.port import ModelError, ModelReply, ModelRequest
 from perdure.models.recorded import reply_from_json, request_to_json
-from perdure.runtime import open_node
 from perdure.server.executor import ExecutorOptions
 from perdure.server.node import Parts
 from perdure.server.options import ServeOptions
