@@ -98,6 +98,6 @@ def _refusal(tx: Tx, execution: ExecutionRow, task: Row) -> Conflict | None:
 
 def _last_code(tx: Tx, execution: ExecutionRow, task: Row) -> str | None:
     """Return the code of the newest failure that was recorded of a task, unless a ruling came after it."""
-    rows = tx.rows("events_at", shard=execution.shard, execution=execution.id, address=task["address"])
+    rows = tx.rows("told_at", shard=execution.shard, execution=execution.id, address=task["address"])
     ends = [row for row in rows if row["kind"] in (Kind.TASK_FAILED, Kind.EFFECT_RULED)]
     return codec.decode(ends[-1]["data"]).get("code") if ends else None

@@ -9,6 +9,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from engine_bench import (
+    AGENT,
     Bench,
     Outcome,
     Verb,
@@ -34,14 +36,16 @@ from engine_bench import (
 )
 from perdure.core.events import Event
 from perdure.core.items import SetTimer
+from perdure.core.rules import TaskRules
 from perdure.core.views import Ruling
-from perdure.core.work import Answer, LeasedTask
+from perdure.core.work import Answer, Failure, Lane, LeasedTask
 from perdure.engine.begin import begin
 from perdure.engine.claim import Claim, Claimed, claim
 from perdure.engine.complete import complete
 from perdure.engine.held import Beats, HandBack, beat, hand_back
 from perdure.engine.lease import lease
 from perdure.engine.park import Finish, Halt, Park, Released, StillHeld, finish, halt, park
+from perdure.engine.policy import rule_by_policy
 from perdure.engine.record import Record, record
 from perdure.engine.resolve import Decide, decide
 from perdure.engine.rule import Rule
@@ -64,6 +68,9 @@ WAKING = {
 HOLDERS = ("srv_1", "srv_2")
 WORKERS = ("wrk_1", "local/2")
 OUTCOMES: tuple[Outcome, ...] = ("completed", "failed", "cancelled")
+NOT_DONE = Failure("not_done", "nothing happened")
+DOUBT = TaskRules(probe=True, settle_ms=20_000, rule_as="give_up", rule_by_ms=120_000)
+LANES = (Lane(AGENT, "post"), Lane(AGENT, "post?probe"))
 RULINGS: tuple[Ruling, ...] = ("run", "happened", "give_up")
 
 Act = Callable[["Engine", int, int], None]
@@ -107,6 +114,7 @@ class Engine(RuleBasedStateMachine):
         self.execution = self.bench.started()
         self.claims: list[Claimed] = []
         self.leases: list[LeasedTask] = []
+        self.probes: list[LeasedTask] = []
         self.began: Counter[str] = Counter()
         self.results: Counter[str] = Counter()
         self.looked = 0
@@ -119,7 +127,11 @@ class Engine(RuleBasedStateMachine):
         if stage > 0:
             self.claims = self.bench.claim(holder="srv_2")
             self.bench.record(
-                self.claims[0], once("1"), once("2"), task("3", max_attempts=2), SetTimer("4", "d", 7_000)
+                self.claims[0],
+                once("1", rules=DOUBT, max_attempts=2),
+                once("2"),
+                task("3", max_attempts=2),
+                SetTimer("4", "d", 7_000),
             )
         if stage > 1:
             self.leases = self.bench.lease("wrk_1", slots=3)
@@ -188,7 +200,8 @@ class Engine(RuleBasedStateMachine):
             case 0:
                 return step(name)
             case 1 | 2:
-                return once(name, approval=str(self.names - 1) if choice > 9 else None)
+                approval = str(self.names - 1) if choice > 9 else None
+                return once(name, approval=approval, rules=DOUBT, args={"n": 1 + choice % 2})
             case 3:
                 return task(name, max_attempts=2)
             case 4:
@@ -244,9 +257,13 @@ class Engine(RuleBasedStateMachine):
     @act(6)
     def worker_leases(self, place: int, choice: int) -> None:
         self.nonce += choice != 0
-        self.submit(lease, wish(among(WORKERS, place), f"n{self.nonce}", slots=1 + choice % 2), self.leased)
+        self.submit(
+            lease, wish(among(WORKERS, place), f"n{self.nonce}", slots=1 + choice % 2, lanes=LANES), self.leased
+        )
 
     def leased(self, found: list[LeasedTask]) -> None:
+        self.probes += [one for one in found if one.tool == "post?probe"]
+        found = [one for one in found if one.tool == "post"]
         for one in found:
             known = any((one.address, one.fence) == (old.address, old.fence) for old in self.leases)
             assert known or self.scheduled(one) > self.cancelled(), "given out after a cancel"
@@ -271,7 +288,8 @@ class Engine(RuleBasedStateMachine):
                 assert self.scheduled(held) > self.cancelled(), "begun after a cancel"
 
         if held.delivery == "at_most_once":
-            self.submit(begin, beginning(held, "b" if choice else "c"), answered)
+            row = beginning(held, "b" if choice else "c")
+            self.submit(begin, replace(row, begin=replace(row.begin, intent="same" if choice > 3 else None)), answered)
 
     @act(5)
     def worker_reports(self, place: int, choice: int) -> None:
@@ -285,7 +303,14 @@ class Engine(RuleBasedStateMachine):
                 self.results[held.address] += outcome == "completed"
                 assert held.fence >= self.fences[held.address], "an old fence reported"
 
-        self.submit(complete, completion(held, outcome), answered)
+        failure = NOT_DONE if (outcome, choice) == ("failed", 4) else None
+        self.submit(complete, completion(held, outcome, failure=failure), answered)
+
+    @act(2)
+    def worker_says_what_a_probe_found(self, place: int, choice: int) -> None:
+        if self.probes:
+            found = completion(among(self.probes, place), value={"happened": (True, False, None)[choice % 3]})
+            self.submit(complete, found)
 
     @act(2)
     def worker_beats_or_hands_back(self, place: int, choice: int) -> None:
@@ -319,7 +344,7 @@ class Engine(RuleBasedStateMachine):
     @act(5)
     def time_passes(self, _place: int, choice: int) -> None:
         self.bench.clock.advance((1, 8, 8, 31, 31, 31)[choice])
-        for operation in (expire_tasks, expire_owned, fire_timers):
+        for operation in (expire_tasks, expire_owned, fire_timers, rule_by_policy):
             self.submit(operation, Sweep(10))
 
     @act()
@@ -366,14 +391,35 @@ class Engine(RuleBasedStateMachine):
         row = self.bench.task(self.execution, address)
         kinds = Counter(str(event.kind) for event in log)
         rulings = sum(event.kind == "effect_ruled" and event.data["ruling"] == "run" for event in log)
+        taken_back = sum(event.kind == "attempt_failed" and event.data["code"] == "not_done" for event in log)
+        again = rulings + (taken_back if row["claims"] else 0)
         assert self.began[address] == row["claims"] == kinds["task_begun"]
-        assert row["claims"] <= 1 + rulings, "a body started twice"
+        assert row["claims"] <= 1 + again, "a body started twice"
         assert kinds["task_completed"] + kinds["task_failed"] <= 1, "two results"
         served = any("served" in event.data for event in log)  # by an equal call, of which it was not known
         assert kinds["task_completed"] - served <= self.results[address] <= 1
         assert row["delivery"] == "at_most_once" or row["attempt"] <= row["max_attempts"]
-        assert row["state"] in ("begun", "uncertain", "done", "dead") or row["claims"] <= rulings
+        assert row["state"] in ("begun", "uncertain", "done", "dead") or row["claims"] <= again
+        assert bool(row["doubt"]) <= bool(kinds["task_uncertain"]) * (row["state"] not in ("done", "dead"))
+        told = [event.data["fence"] for event in log if event.kind == "effect_contradicted"]
+        assert len(told) == len(set(told)), "one holder contradicted twice"
+        self.settles(row, log)
         self.grows(address, row["fence"])
+
+    def settles(self, row: Any, log: list[Event]) -> None:
+        """What is said not to have happened had time to happen; what may have, keeps equal calls from beginning."""
+        begun = 0
+        for event in log:
+            begun = event.at_ms if event.kind == "task_begun" else begun
+            if event.kind == "effect_ruled" and event.data["ruling"] == "run":
+                assert event.at_ms >= begun + (20_000 if "settle_ms" in row["rules"] else 30_000), "ruled too early"
+        uncertain = [event.seq for event in log if event.kind == "task_uncertain"]
+        if row["state"] == "uncertain" and row["digest"]:
+            twins = [
+                e for e in self.log if e.kind == "task_begun" and e.seq > uncertain[-1] and e.address != row["address"]
+            ]
+            rows = [self.bench.task(self.execution, event.address) for event in twins]
+            assert all(other["digest"] != row["digest"] for other in rows), "an equal call began"
 
     def grows(self, name: str, fence: int) -> None:
         assert fence >= self.fences[name], "a fence went back"

@@ -157,7 +157,7 @@ INSERT INTO tasks (
 UPDATE tasks SET state = 'dead', updated_ms = :now_ms
 WHERE shard = :shard AND execution = :execution AND state = 'ready' AND probe_of = :address;
 
--- name: events_at
+-- name: told_at
 -- What an execution's log, and what came after its end, say of one address.
 SELECT seq, kind, address, data FROM events
 WHERE shard = :shard AND execution = :execution AND address = :address
