@@ -145,6 +145,38 @@ def signal(
     _tell(server, execution, as_json, lambda api: api.signal(execution, name, given, by=by or _who(), dedupe=dedupe))
 
 
+@app.command()
+def fork(
+    execution: Execution,
+    at: Annotated[int, typer.Option("--at", min=1, metavar="SEQ", help="The last event that the fork has too.")],
+    edit: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WHAT=VALUE",
+            show_default=False,
+            help="What is to be different: prompt=TEXT, model=NAME, or result:ADDRESS=JSON. Several at once.",
+        ),
+    ] = None,
+    by: By = "",
+    server: Server = None,
+    as_json: AsJson = False,
+) -> None:
+    """Begin an execution with a part of another's log. What the other did is not done again.
+
+    An acting call that the other made with the same arguments takes its result; any other pauses the fork until it is
+    resumed.
+    """
+    from perdure.cli.edits import read_edits
+    from perdure.cli.terminal import print_json
+
+    edits = read_edits(edit or [])
+    started = ask(server, lambda api: api.fork(execution, at, edits, by=by or _who()))
+    if as_json:
+        print_json(started)
+    else:
+        typer.echo(f"{started.id} goes on from event {at} of {execution}.")
+
+
 async def _whole(api: HttpApi, execution: str) -> tuple[ExecutionView, list[Event], list[TaskView]]:
     view = await api.execution(execution)
     events: list[Event] = []

@@ -6,14 +6,14 @@ Every verb has an async twin, `VERB_async`. A handle holds no state of the execu
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from typing import Any, Protocol, TypeVar
 
 from perdure.client.results import AgentResult, AgentStatus, result_of, status_of
 from perdure.client.stream_events import AgentEvent, stream_event
 from perdure.core.codec import Json
 from perdure.core.events import Event
-from perdure.core.views import ApprovalView, Decision, EffectView, Finding, Ruling, TaskView
+from perdure.core.views import ApprovalView, Decision, EffectView, Finding, ForkEdits, Ruling, TaskView
 from perdure.errors import Conflict
 from perdure.wire.api import Api
 
@@ -178,6 +178,38 @@ class AgentHandle:
 
     def retry_task(self, address: str, *, reason: str = "", by: str = "") -> TaskView:
         return self._runtime.wait(self._here(lambda: self.retry_task_async(address, reason=reason, by=by)))
+
+    async def fork_async(
+        self,
+        at: int,
+        *,
+        prompt: str | None = None,
+        model: str | None = None,
+        results: Mapping[str, Json] | None = None,
+        by: str = "",
+    ) -> AgentHandle:
+        """Begin an execution with this one's log up to `at`, with another prompt, model or results of tool calls (by
+        address). What this one did is not done again: past `at` an acting call takes its result, and one that it did
+        not make pauses the fork until somebody resumes it.
+
+        Raises `Conflict` (`not_forkable`) and `InvalidInput`, which name a place where it can be.
+        """
+        edits = ForkEdits(prompt, model, results or {})
+        started = await self._runtime.join(self._runtime.api.fork(self.execution_id, at, edits, by=by))
+        return AgentHandle(started.id, self._runtime)
+
+    def fork(
+        self,
+        at: int,
+        *,
+        prompt: str | None = None,
+        model: str | None = None,
+        results: Mapping[str, Json] | None = None,
+        by: str = "",
+    ) -> AgentHandle:
+        return self._runtime.wait(
+            self._here(lambda: self.fork_async(at, prompt=prompt, model=model, results=results, by=by))
+        )
 
     async def diagnose_async(self) -> list[Finding]:
         """Say why it does not move and which command helps."""

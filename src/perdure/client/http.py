@@ -23,6 +23,7 @@ from perdure.core.views import (
     EffectView,
     ExecutionView,
     Finding,
+    ForkEdits,
     Page,
     Ruling,
     ServerInfo,
@@ -177,6 +178,12 @@ class HttpApi(HttpWaits):
         path = routes.fill(routes.RULING, execution=execution)
         body = bodies.RulingBody(address, ruling, by, reason, value)
         return await self._post(EffectView, "rule", path, body, safe=False)
+
+    async def fork(self, execution: str, at: int, edits: ForkEdits, *, by: str = "") -> Started:
+        # Not sent again once it may have arrived: it would fork twice.
+        path = routes.fill(routes.FORK, execution=execution)
+        body = bodies.ForkBody(at, edits.prompt, edits.model, dict(edits.results), by)
+        return await self._post(Started, "fork", path, body, safe=False)
 
     async def diagnose(self, execution: str) -> list[Finding]:
         found = await self._get(bodies.FindingList, "doctor", routes.fill(routes.DOCTOR, execution=execution))

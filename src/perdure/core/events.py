@@ -18,6 +18,10 @@ LOG_FORMAT = 2
 READABLE_FORMATS = frozenset({1, 2})
 
 
+ANY_DIGEST = "*"
+"""Fingerprint of a step in a fork's prefix that stands behind an edit: it matches whatever is asked for there."""
+
+
 class Kind(StrEnum):
     """What happened."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from perdure.core.codec import Json
@@ -24,6 +25,22 @@ class StartRequest:
     """Scope: company and agent. The same key with the same spec name and input returns the first execution."""
     by: str = ""
     """Who starts it; over HTTP the key's name stands for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForkEdits:
+    """What is to be different in a fork."""
+
+    prompt: str | None = None
+    """What the first message says."""
+    model: str | None = None
+    results: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    """Results of tool calls, by address."""
+
+    def told(self) -> dict[str, Json]:
+        """Return what differs, for the log."""
+        said: dict[str, Json] = {"prompt": self.prompt, "model": self.model}
+        return {**{name: value for name, value in said.items() if value is not None}, "results": dict(self.results)}
 
 
 @dataclass(frozen=True, slots=True)

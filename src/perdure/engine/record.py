@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, assert_never
 
 from perdure.core import codec, states
+from perdure.core.delivery import Delivery
 from perdure.core.events import ASKED, Kind
 from perdure.core.ids import action_key
 from perdure.core.items import (
@@ -24,6 +25,7 @@ from perdure.core.items import (
 from perdure.core.rules import rules_to_text
 from perdure.engine.approvals import may_schedule, open_approval, refuse_call
 from perdure.engine.children import start_child
+from perdure.engine.fork import hold, result_of_origin
 from perdure.engine.inline import begin_step, end_step
 from perdure.engine.token import open_token
 from perdure.errors import LeaseLost
@@ -169,12 +171,26 @@ def _take_late(tx: Tx, row: Record) -> None:
 
 
 def _schedule(tx: Tx, row: ExecutionRow, item: ScheduleTask, *, wanted: bool) -> dict[str, Any]:
+    if row.origin and wanted and item.delivery != Delivery.REPEATABLE:
+        return _schedule_in_fork(tx, row, item)
     may = wanted and may_schedule(tx, row, item)
     seq = tx.append(row, Kind.TASK_SCHEDULED, item.address, item.digest, _task_facts(row, item))
     if wanted and not may:
         refuse_call(tx, row, item)
     tx.announce("tasks", f"{row.company}/{item.queue}")
     return {**_task_row(row, item, seq, tx.now_ms), "state": _state(may)}
+
+
+def _schedule_in_fork(tx: Tx, row: ExecutionRow, item: ScheduleTask) -> dict[str, Any]:
+    """Take the origin's result of the same call; without one, hold the fork until a person lets it act."""
+    told = result_of_origin(tx, row, item)
+    seq = tx.append(row, Kind.TASK_SCHEDULED, item.address, item.digest, _task_facts(row, item))
+    if told is not None:
+        tx.append(row, told.kind, item.address, data=told.data)
+        return {**_task_row(row, item, seq, tx.now_ms), "state": told.state}
+    hold(tx, row, item.tool, item.address)
+    tx.announce("tasks", f"{row.company}/{item.queue}")
+    return {**_task_row(row, item, seq, tx.now_ms), "state": states.Task.READY}
 
 
 def _state(wanted: bool) -> states.Task:

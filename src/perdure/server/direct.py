@@ -23,6 +23,7 @@ from perdure.core.views import (
     EffectView,
     ExecutionView,
     Finding,
+    ForkEdits,
     Page,
     Ruling,
     ServerInfo,
@@ -33,6 +34,7 @@ from perdure.core.views import (
 from perdure.core.work import WorkerInfo
 from perdure.engine import ledger, query, query_tasks
 from perdure.engine.diagnose import diagnose
+from perdure.engine.fork import Fork, fork
 from perdure.engine.query import events_of
 from perdure.engine.resolve import Decide, decide, no_approval
 from perdure.engine.revive import Revive, revive
@@ -256,6 +258,15 @@ class DirectApi(DirectWaits):
         await self._bridge.ask(rule, Rule(self._company, execution, address, ruling, by, reason, value))
         effects = await self.effects(execution=execution)
         return next(effect for effect in effects if effect.address == address)
+
+    async def fork(self, execution: str, at: int, edits: ForkEdits, *, by: str = "") -> Started:
+        spec, definition = "", ""
+        if edits.model is not None:
+            row = await self._bridge.read(lambda reads: query.execution_row_of(reads, self._company, execution))
+            spec = codec.encode_json({**codec.decode(row["spec"]), "model": edits.model})
+            _, definition, _ = _read_definition(spec)
+        id = new_id("exe", self._node.parts.clock, self._node.parts.random)
+        return await self._bridge.ask(fork, Fork(id, self._company, execution, at, edits, by, spec, definition))
 
     async def diagnose(self, execution: str) -> list[Finding]:
         workers = await self.workers()

@@ -37,6 +37,8 @@ class ExecutionRow:
     """Of the code that began it; empty for what servers run."""
     cancel_seq: int | None = None
     """Of its first cancel."""
+    origin: str = ""
+    """The execution that it was forked off."""
     changed: bool = False
     """Owner: `Tx`. Set by `move`, `append` and the engine; decides what `flush` writes."""
 

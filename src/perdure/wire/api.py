@@ -20,6 +20,7 @@ from perdure.core.views import (
     EffectView,
     ExecutionView,
     Finding,
+    ForkEdits,
     Page,
     Ruling,
     ServerInfo,
@@ -138,6 +139,13 @@ class Api(WaitsApi, Protocol):
         self, execution: str, address: str, ruling: Ruling, *, by: str = "", reason: str = "", value: Json = None
     ) -> EffectView:
         """Say what an uncertain effect was. Raises `Conflict` (`not_uncertain`)."""
+        ...
+
+    async def fork(self, execution: str, at: int, edits: ForkEdits, *, by: str = "") -> Started:
+        """Begin an execution with the log of another up to `at`, edited. What the other did is not done again.
+
+        Raises `NotFound`; `Conflict` (`not_forkable`) where there can be no fork, and `InvalidInput`, naming a place.
+        """
         ...
 
     async def diagnose(self, execution: str) -> list[Finding]:

@@ -117,6 +117,18 @@ class RetryBody:
 
 
 @dataclass(frozen=True, slots=True)
+class ForkBody:
+    """Where to fork an execution, and what is to be different. `results`: of tool calls, by address."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+    at: int
+    prompt: str | None = None
+    model: str | None = None
+    results: dict[str, Json] = field(default_factory=dict[str, Json])
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Sent:
     """The number of the message's event."""
 

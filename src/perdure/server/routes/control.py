@@ -16,6 +16,7 @@ from perdure.core.views import (
     ApprovalView,
     EffectView,
     ExecutionView,
+    ForkEdits,
     Page,
     ServerInfo,
     Started,
@@ -34,6 +35,7 @@ from perdure.wire.bodies import (
     EventList,
     FailBody,
     FindingList,
+    ForkBody,
     MessageBody,
     ReasonBody,
     RetryBody,
@@ -177,6 +179,12 @@ async def cancel(call: Caller, execution: str, body: ReasonBody | None = None) -
     asked = body or ReasonBody()
     await call.api.cancel(execution, by=call.by(asked.by), reason=asked.reason)
     return Response(status_code=202)
+
+
+@router.post(routes.FORK, status_code=201, response_model=Started, summary="Begin an execution with a part of another")
+async def fork(call: Caller, execution: str, body: ForkBody) -> Response:
+    edits = ForkEdits(body.prompt, body.model, body.results)
+    return _reply(await call.api.fork(execution, body.at, edits, by=call.by(body.by)), 201)
 
 
 @router.get(routes.TASKS, response_model=TaskList, summary="The tool calls of an execution")

@@ -6,6 +6,7 @@ ALTER TABLE executions ADD COLUMN chain TEXT NOT NULL DEFAULT '';
 ALTER TABLE executions ADD COLUMN lane TEXT NOT NULL DEFAULT '';
 ALTER TABLE executions ADD COLUMN build TEXT NOT NULL DEFAULT '';
 ALTER TABLE executions ADD COLUMN cancel_seq BIGINT;
+ALTER TABLE executions ADD COLUMN origin TEXT NOT NULL DEFAULT ''; -- of a fork
 ALTER TABLE events ADD COLUMN hash TEXT NOT NULL DEFAULT '';
 ALTER TABLE ready ADD COLUMN lane TEXT NOT NULL DEFAULT '';
 CREATE INDEX ready_by_lane ON ready (lane, since_ms);

@@ -31,3 +31,12 @@ WHERE holder = :holder AND company = :company AND lease_until_ms > :until_ms;
 SELECT e.id, e.next_seq FROM json_each(:wanted) w
 JOIN executions e ON e.shard = CAST(CAST(w.value AS TEXT) AS INTEGER) AND e.id = w.key
 WHERE e.company = :company;
+
+-- name: insert_origin
+-- Remember where an execution was forked off another.
+INSERT INTO lineage (shard, execution, origin, origin_seq) VALUES (:shard, :execution, :origin, :origin_seq);
+
+-- name: events_at
+-- What the log says about one address.
+SELECT seq, kind, address, digest, data, at_ms FROM events
+WHERE shard = :shard AND execution = :execution AND address = :address ORDER BY seq;
