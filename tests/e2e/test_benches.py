@@ -12,6 +12,7 @@ BENCH = Path(__file__).parents[2] / "bench"
 BRIEFLY = {
     "ceiling": ["--seconds", "0.1"],
     "dispatch": ["--count", "3"],
+    "recovery": ["--sizes", "100", "--no-bar"],
     "startup": ["--runs", "1", "--seconds", "0.5"],
     "steps": ["--rounds", "1", "--seconds", "0.3", "--concurrency", "5", "--no-bar", "--http"],
     "writer": ["--rounds", "1", "--seconds", "0.1"],
