@@ -17,11 +17,13 @@ import pytest
 from engine_bench import AGENT, COMPANY, SPEC, request
 from perdure.core import codec
 from perdure.core.approval import ApprovalRules
+from perdure.core.chain import Follower
 from perdure.core.ids import new_id, shard_of
 from perdure.core.items import OpenApproval
 from perdure.engine.claim import Claim, Claimed, claim
 from perdure.engine.due import Sweep
 from perdure.engine.expire import expire_approvals
+from perdure.engine.ledger import log_page
 from perdure.engine.park import Park, park
 from perdure.engine.query import events_between
 from perdure.engine.record import News, Record, record
@@ -134,6 +136,10 @@ def winner(store: Store, execution: str) -> dict[str, Any] | None:
         log = events_between(reads, execution, 0, 100)
         scope = {"shard": shard_of(execution), "execution": execution, "address": "tool/approval"}
         row = reads.row("waitpoint", **scope)
+        page = log_page(reads, COMPANY, execution, after=0, limit=100)
+    chain = Follower(execution)
+    chain.take(page.links)
+    assert chain.end(page.head, page.last_seq).broken_at is None, "several writers, one chain"
     ends = [event.data for event in log if event.kind == "waitpoint_resolved"]
     assert len(ends) <= 1, "decided twice"
     assert row is not None

@@ -32,6 +32,7 @@ def prove(execution: Execution, server: Server = None, as_json: AsJson = False) 
                 "log": found.verified,
                 "effects": found.effects,
                 "model_calls": found.model_calls,
+                "steps": found.steps,
                 "twice": None if sure is None else not sure,
                 "verdict": verdict,
             }
@@ -51,10 +52,12 @@ def verdict_of(found: Account) -> tuple[str, bool | None]:
     twice = [one for one in found.effects if one.confirmed > 1]
     doubted = [one for one in found.effects if one.doubt and one.confirmed <= 1]
     paid = [one for one in found.model_calls if one.doubt]
+    tried = [one for one in found.steps if one.doubt]
     parts = [
         f"{plural(len(twice), 'effect')} reported done more than once" if twice else "",
         f"{plural(len(doubted), 'effect')} possibly done more than once" if doubted else "",
         f"{plural(len(paid), 'model call')} possibly paid twice" if paid else "",
+        f"{plural(len(tried), 'step')} possibly tried twice" if tried else "",
     ]
     unknown = sum(one.state == _uncertain() for one in found.effects)
     open_ends = f" Whether {plural(unknown, 'effect')} happened at all is unknown." if unknown else ""
@@ -86,7 +89,7 @@ def _show(found: Account, verdict: str, sure: bool | None) -> None:
     out = console()
     for one in found.effects:
         _show_effect(one)
-    for call in found.model_calls:
+    for call in (*found.model_calls, *found.steps):
         if call.doubt:
             out.print(Text.assemble((f"{call.address}  ", "bold"), (call.doubt, "yellow")))
     style = {True: "bold green", False: "bold yellow", None: "bold red"}[sure]

@@ -214,15 +214,23 @@ def _outcome(step: ToolStep) -> Text:
     return text
 
 
+_DECIDED = {
+    "approve": ("approved", "green"),
+    "edit": ("approved with other arguments", "green"),
+    "respond": ("answered", "yellow"),
+    "reject": ("rejected", "red"),
+}
+"""How a decision is said, and its colour."""
+
+
 def _approved(step: ToolStep) -> Text:
     approval = step.approval
     assert approval is not None
     if approval.decision is None:
         return Text("waits for a decision", style="yellow")
     waited = phrases.duration((approval.decided_ms or approval.opened_ms) - approval.opened_ms)
-    word = "approved" if approval.decision == "approve" else "rejected"
+    word, style = _DECIDED.get(approval.decision, (approval.decision, "yellow"))
     why = f": {phrases.clip(approval.reason, WORDS_ROOM)}" if approval.reason else ""
-    style = "green" if word == "approved" else "red"
     return Text.assemble((word, style), f" by {phrases.plain(approval.by) or 'somebody'} after {waited}{why}")
 
 

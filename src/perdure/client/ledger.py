@@ -13,8 +13,8 @@ from typing import Any, cast
 from perdure.core import codec
 from perdure.core.chain import Checked, Follower, Link, LogPage
 from perdure.core.events import Event, Kind
-from perdure.core.ledger import effects_of, model_calls_of
-from perdure.core.views import EffectView, ModelCallView
+from perdure.core.ledger import effects_of, inline_steps_of, model_calls_of
+from perdure.core.views import EffectView, InlineStepView, ModelCallView
 from perdure.errors import InvalidInput
 from perdure.wire import codec as wire
 from perdure.wire.api import Api
@@ -48,6 +48,8 @@ class Account:
     effects: tuple[EffectView, ...]
     """Empty if the log does not hold: it says nothing then."""
     model_calls: tuple[ModelCallView, ...]
+    steps: tuple[InlineStepView, ...] = ()
+    """Those that a durable function ran itself."""
 
 
 async def account_of(api: Api, execution: str) -> Account:
@@ -62,7 +64,8 @@ async def account_of(api: Api, execution: str) -> Account:
         return Account(verified, page.agent, page.state, (), ())
     effects = await api.effects(execution=execution)  # with the attempts under way, which no log knows
     events = list(map(_event, links[: page.events]))
-    return Account(verified, page.agent, page.state, tuple(effects), tuple(model_calls_of(events)))
+    calls, steps = tuple(model_calls_of(events)), tuple(inline_steps_of(events))
+    return Account(verified, page.agent, page.state, tuple(effects), calls, steps)
 
 
 async def verify(api: Api, execution: str) -> Verified:

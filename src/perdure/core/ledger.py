@@ -11,14 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from perdure.core import states
-from perdure.core.delivery import Delivery
+from perdure.core.delivery import NOT_DONE, Delivery
 from perdure.core.events import ANSWERS, ASKED, Event, Kind, reply_in
-from perdure.core.views import EffectView, ModelCallView
+from perdure.core.views import EffectView, InlineStepView, ModelCallView
 
 TASK_KINDS = frozenset(
     {
         Kind.TASK_SCHEDULED,
         Kind.TASK_BEGUN,
+        Kind.TASK_REVIVED,
         Kind.ATTEMPT_FAILED,
         Kind.ATTEMPT_LOST,
         Kind.TASK_COMPLETED,
@@ -33,6 +34,7 @@ _ENDS = (Kind.TASK_COMPLETED, Kind.TASK_FAILED, Kind.TASK_UNCERTAIN, Kind.EFFECT
 _TRIED = frozenset(
     {
         Kind.TASK_BEGUN,
+        Kind.TASK_REVIVED,
         Kind.ATTEMPT_FAILED,
         Kind.ATTEMPT_LOST,
         Kind.TASK_COMPLETED,
@@ -44,8 +46,6 @@ WAITING = states.Execution.WAITING.value
 """Outcome of an effect that cannot have begun."""
 CONTRADICTED = "contradicted"
 """Outcome of an effect whose holder reported after somebody had ruled."""
-NOT_DONE = "not_done"
-"""Code of a failure by which the author of a tool vouches that nothing happened."""
 EFFECT_STATES = (*states.Task, CONTRADICTED)
 """What effects are asked for by."""
 
@@ -113,6 +113,43 @@ def model_calls_of(events: Iterable[Event]) -> list[ModelCallView]:
         if event.kind in ANSWERS:
             answered.add(event.address)
     return found
+
+
+def inline_steps_of(events: Iterable[Event]) -> list[InlineStepView]:
+    """Return the recorded steps that durable code ran itself, in order, with those that may have been tried twice.
+
+    A step was possibly tried before, under the same key, if the execution was taken over between the last record in its
+    scope and its own. Where a scope has none, its first step counts from the execution's start.
+    """
+    found: list[InlineStepView] = []
+    answered: set[str] = set()
+    last: dict[str, int] = {}
+    takeovers: list[int] = []
+    for event in events:
+        if event.kind is Kind.TAKEN_OVER:
+            takeovers.append(event.seq)
+        if event.kind is Kind.STEP_RECORDED and not _is_model_call(event):
+            found.append(_inline_step(event, [seq for seq in takeovers if seq > last.get(_scope(event.address), 0)]))
+        if event.kind in ASKED or (event.kind in ANSWERS and event.address not in answered):
+            last[_scope(event.address)] = event.seq
+        if event.kind in ANSWERS:
+            answered.add(event.address)
+    return found
+
+
+def _scope(address: str) -> str:
+    """Return the path that a step stands in: without its name, and without which of that name it is."""
+    head, _, end = address.rpartition("/")
+    return (head if end.isdigit() else address).rpartition("/")[0]
+
+
+def _inline_step(event: Event, takeovers: list[int]) -> InlineStepView:
+    seen = ", ".join(map(str, takeovers))
+    doubt = (
+        f"possibly tried twice with the same key: the execution was taken over (event {seen}) before it was recorded "
+        f"(event {event.seq})"
+    )
+    return InlineStepView(event.address, event.seq, "error" in event.data, doubt if takeovers else "")
 
 
 def _is_model_call(event: Event) -> bool:

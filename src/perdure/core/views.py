@@ -240,6 +240,17 @@ class ModelCallView:
 
 
 @dataclass(frozen=True, slots=True)
+class InlineStepView:
+    """A recorded step that a durable function ran itself."""
+
+    address: str
+    seq: int
+    failed: bool
+    doubt: str = ""
+    """Why it may have been tried more than once; empty if it cannot have been."""
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """A page of executions, newest first."""
 

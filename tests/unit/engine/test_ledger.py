@@ -9,7 +9,7 @@ import pytest
 from engine_bench import WORKER, Bench, once, task
 from perdure.core.events import Event, Kind
 from perdure.core.ids import shard_of
-from perdure.core.ledger import TaskNow, effects_of, model_calls_of
+from perdure.core.ledger import TaskNow, effects_of, inline_steps_of, model_calls_of
 from perdure.core.views import EffectFilter, EffectView, Ruling
 from perdure.core.work import Failure, LeasedTask
 from perdure.engine.ledger import effects_view, log_page
@@ -206,3 +206,50 @@ def test_a_ruling_during_a_model_call_hides_no_takeover() -> None:
     model = (Kind.STEP_RECORDED, "turn 2/model", REPLIED)
     [seen] = model_calls_of(log(scheduled(), begun(1), UNKNOWN, TAKEN, told, model))
     assert "possibly paid twice" in seen.doubt
+
+
+def recorded(address: str) -> tuple[Kind, str, dict[str, Any]]:
+    return Kind.STEP_RECORDED, address, {"value": 1}
+
+
+def test_a_step_recorded_after_a_takeover_may_have_been_tried_twice() -> None:
+    steps = inline_steps_of(log(recorded("a"), TAKEN, recorded("b"), recorded("b/2")))
+    assert [(one.address, bool(one.doubt)) for one in steps] == [("a", False), ("b", True), ("b/2", False)]
+    assert "taken over (event 2) before it was recorded (event 3)" in steps[1].doubt
+
+
+def test_a_takeover_is_counted_for_each_scope_that_has_recorded_nothing_since() -> None:
+    steps = inline_steps_of(
+        log(recorded("left/a"), recorded("right/a"), TAKEN, recorded("left/b"), recorded("right/b"))
+    )
+    assert [bool(one.doubt) for one in steps] == [False, False, True, True]
+
+
+def test_what_a_step_had_to_wait_for_after_a_takeover_clears_it() -> None:
+    waited = (Kind.WAIT_OPENED, "yes", {}), TAKEN, (Kind.WAIT_RESOLVED, "yes", {})
+    assert [one.doubt for one in inline_steps_of(log(*waited, recorded("b")))] == [""]
+
+
+def test_a_task_that_was_put_back_counts_its_tries_on() -> None:
+    failed = (Kind.TASK_FAILED, "t", {"code": "boom", "error": "no", "attempt": 1, "worker": "w"})
+    revived = (Kind.TASK_REVIVED, "t", {"by": "ann", "reason": "", "attempts": 1})
+    [seen] = effects_of("exe_1", "a", log(scheduled("at_least_once"), failed, revived))
+    assert (seen.outcome, seen.attempts) == ("waiting", 1)
+    [seen] = effects_of("exe_1", "a", log(scheduled("at_least_once"), failed, revived, DONE))
+    assert (seen.outcome, seen.attempts, bool(seen.doubt)) == ("done", 2, True)
+
+
+def test_a_ruling_after_the_end_is_kept_as_evidence(bench: Bench) -> None:
+    held = bench.begun()
+    bench.signal(held.execution, "send", text="hello")
+    [owned] = bench.claim()
+    last = bench.execution(held.execution)["next_seq"] - 1
+    bench.do(finish, Finish(owned.ref, owned.fence, last, 0, "fail", '{"error":"x","code":"limit_exceeded"}'))
+    bench.expire(31)
+    assert bench.task(held.execution)["state"] == "uncertain"
+    ruled(bench, held, "happened", "receipt")
+    [seen] = effects(bench)
+    assert (seen.outcome, seen.ruled_by, seen.value) == ("done", "ann", "receipt")
+    page = bench.read(lambda reads: log_page(reads, "default", held.execution, after=last + 1, limit=10))
+    assert [link.kind for link in page.links] == ["task_uncertain", "effect_ruled"]
+    assert page.last_seq == last + 3
