@@ -19,10 +19,11 @@ from perdure.agent.tool import ToolDefinition
 from perdure.client.discover import key_for, running_server
 from perdure.client.handle import AgentHandle
 from perdure.client.http import HttpApi
+from perdure.client.outside import Outside
 from perdure.client.results import AgentResult
+from perdure.client.schedules import Schedules
 from perdure.client.tasks import HttpTaskSource
 from perdure.core.codec import Json
-from perdure.core.tokens import token_of
 from perdure.core.views import ExecutionSummary, StartRequest
 from perdure.core.work import Lane
 from perdure.engine.keys import DEFAULT_COMPANY
@@ -34,6 +35,7 @@ from perdure.server.node import Node
 from perdure.service_loop import ServiceLoop
 from perdure.shared_store import SharedStore
 from perdure.wire.api import Api, TaskSource
+from perdure.worker.declared import start_request
 from perdure.worker.loop import Worker, WorkerOptions
 from perdure.worker.main import lanes_of
 from perdure.worker.outbox_file import default_folder
@@ -43,7 +45,7 @@ T = TypeVar("T")
 _EXIT_THREAD = "perdure-exit"
 
 
-class AgentRuntime:
+class AgentRuntime(Outside):
     """Runs agents, serves their tools, and reaches executions by id.
 
     With `server_url`, or `PERDURE_URL`, it talks to that server. Otherwise to this user's running server, if there is
@@ -135,25 +137,10 @@ class AgentRuntime:
         """Return a handle on any execution, by its id alone."""
         return AgentHandle(execution_id, self)
 
-    async def complete_token_async(self, token: str, value: Json = None, *, by: str = "") -> None:
-        """End a token's wait with a value. `token` is its secret, its callback address, or its id.
-
-        The same answer again changes nothing. Raises `NotFound` (`no_such_token`), `Conflict` (`token_used`,
-        `token_expired`, `ended`).
-        """
-        self._ensure_open()
-        await self.join(self.api.complete_token(token_of(token), value, by=by))
-
-    def complete_token(self, token: str, value: Json = None, *, by: str = "") -> None:
-        self.wait(self._run(self.complete_token_async(token, value, by=by)))
-
-    async def fail_token_async(self, token: str, error: str, *, by: str = "") -> None:
-        """End a token's wait with an error, which the code that waits for it meets. Otherwise as `complete_token`."""
-        self._ensure_open()
-        await self.join(self.api.fail_token(token_of(token), error, by=by))
-
-    def fail_token(self, token: str, error: str, *, by: str = "") -> None:
-        self.wait(self._run(self.fail_token_async(token, error, by=by)))
+    @property
+    def schedules(self) -> Schedules:
+        """Starts by the calendar: make them, look at them, pause them."""
+        return Schedules(self, lambda declared, input: start_request(declared, (input,), {}, None))
 
     async def executions_async(
         self, *, state: str | None = None, agent: str | None = None, limit: int = 50

@@ -7,14 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from calendar_starts import schedule
 from engine_bench import AGENT, COMPANY, SPEC, Bench, bench_in
 from perdure.core import codec
 from perdure.core.ids import shard_of
 from perdure.core.items import AwaitSignal, OpenToken, SetTimer, StartChild
 from perdure.core.tokens import Issuer, company_key, hash_of
+from perdure.core.views import Started
 from perdure.engine.due import Sweep
 from perdure.engine.orphans import cancel_children
 from perdure.engine.park import Finish, finish
+from perdure.engine.schedule import ChangeSchedule, change_schedule, fire_schedules, make_schedule, schedules_view
 from perdure.engine.signal import Signal, signal
 from perdure.engine.sweep import fire_timers
 from perdure.engine.token import EndToken, TokenEnded, end_token, expire_tokens
@@ -97,3 +100,17 @@ def test_a_full_pass_of_timers_leaves_the_rest_for_the_next(bench: Bench) -> Non
     held = bench.waiting(*(SetTimer(f"t{n}", "d", 0) for n in range(5)))
     assert [bench.do(fire_timers, Sweep(3)) for _ in range(3)] == [3, 2, 0]
     assert bench.kinds(held.ref.execution).count("timer_fired") == 5
+
+
+def test_a_tick_begins_one_execution(bench: Bench) -> None:
+    bench.do(make_schedule, schedule(cron="* * * * *"))
+    row = bench.row("schedule", company=COMPANY, name="nightly")
+    assert row is not None
+    with bench.store.write() as connection:
+        last = {"paused": 0, "next_ms": row["next_ms"] - 60_000}
+        connection.run("pause_schedule", company=COMPANY, name="nightly", **last)
+    assert bench.twice(fire_schedules, Sweep(10)) == (1, 0)
+    by_hand = bench.twice(change_schedule, ChangeSchedule(COMPANY, "nightly", "trigger", "a"))
+    assert [one.created for one in by_hand if isinstance(one, Started)] == [True, False]
+    assert len(bench.ready()) == 2
+    assert bench.read(lambda reads: schedules_view(reads, COMPANY))[0].last_execution in bench.ready()

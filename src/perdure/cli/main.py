@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from perdure.cli import approvals, effects, executions, failure, tasks, tokens
+from perdure.cli import approvals, effects, executions, failure, schedules, tasks, tokens
 from perdure.cli.connect import AsJson
 from perdure.cli.demo import demo
 from perdure.cli.doctor import doctor
@@ -65,6 +65,7 @@ def build_app(*, with_skills: bool = True) -> typer.Typer:
     app.command(short_help="Run the tools of agents.")(worker)
     app.add_typer(executions.app, name="executions", short_help="See what runs and what happened; steer it.")
     app.add_typer(approvals.app, name="approvals", short_help="Decide about the calls that wait for a person.")
+    app.add_typer(schedules.app, name="schedules", short_help="Begin executions by the calendar.")
     app.add_typer(tokens.app, name="tokens", short_help="End waits that code handed out tokens for.")
     app.add_typer(effects.app, name="effects", short_help="Effects on the outside world: list, check, rule.")
     app.add_typer(tasks.app, name="tasks", short_help="See an execution's tool calls; retry one that failed.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from perdure.client.channel import Ask, Channel
 from perdure.client.follow import Follower
 from perdure.client.functions import HttpFunctionSource
-from perdure.client.http_waits import HttpWaits
+from perdure.client.http_waits import HttpSchedules, HttpWaits
 from perdure.client.tasks import HttpTaskSource
 from perdure.core import states
 from perdure.core.chain import LogPage
@@ -42,7 +42,7 @@ __all__ = ["HttpApi", "HttpTaskSource"]
 T = TypeVar("T")
 
 
-class HttpApi(HttpWaits):
+class HttpApi(HttpWaits, HttpSchedules):
     """`Api` of the company that the key belongs to, at `url`. Belongs to the event loop that first uses it."""
 
     def __init__(

@@ -1,9 +1,11 @@
-"""The verbs about waits over HTTP."""
+"""The verbs about waits and schedules over HTTP."""
 
 from __future__ import annotations
 
 from perdure.client.channel import Ask, Channel
 from perdure.core.codec import Json
+from perdure.core.schedules import ScheduleRequest, ScheduleView
+from perdure.core.views import Started
 from perdure.wire import bodies, codec, routes
 
 
@@ -28,3 +30,43 @@ class HttpWaits:
     async def fail_token(self, token: str, error: str, *, by: str = "") -> None:
         path = routes.fill(routes.TOKEN_FAIL, token=token)
         await self._channel.call(Ask("fail_token", "POST", path, body=codec.dump(bodies.FailBody(error, by))))
+
+
+class HttpSchedules:
+    """`SchedulesApi` over a channel."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    async def create_schedule(self, request: ScheduleRequest, *, by: str = "") -> ScheduleView:
+        given = (request.name, request.spec, request.input, request.cron, request.zone, request.missed, by)
+        body = codec.dump(bodies.ScheduleBody(*given))
+        ask = Ask("create_schedule", "POST", routes.SCHEDULES, body=body)
+        return codec.load(ScheduleView, await self._channel.call(ask))
+
+    async def schedules(self) -> list[ScheduleView]:
+        found = codec.load(bodies.ScheduleList, await self._channel.call(Ask("schedules", "GET", routes.SCHEDULES)))
+        return list(found.items)
+
+    async def schedule(self, name: str) -> ScheduleView:
+        return await self._of_one("schedule", "GET", routes.SCHEDULE, name)
+
+    async def pause_schedule(self, name: str) -> ScheduleView:
+        return await self._of_one("pause_schedule", "POST", routes.SCHEDULE_PAUSE, name)
+
+    async def resume_schedule(self, name: str) -> ScheduleView:
+        return await self._of_one("resume_schedule", "POST", routes.SCHEDULE_RESUME, name)
+
+    async def delete_schedule(self, name: str) -> None:
+        path = routes.fill(routes.SCHEDULE, schedule=name)
+        # Not sent again once it may have arrived: the second would say that there is none.
+        await self._channel.call(Ask("delete_schedule", "DELETE", path, safe=False))
+
+    async def trigger_schedule(self, name: str, *, nonce: str = "") -> Started:
+        path = routes.fill(routes.SCHEDULE_TRIGGER, schedule=name)
+        body = codec.dump(bodies.TriggerBody(nonce or self._channel.random.token(16).hex()))
+        return codec.load(Started, await self._channel.call(Ask("trigger_schedule", "POST", path, body=body)))
+
+    async def _of_one(self, verb: str, method: str, template: str, name: str) -> ScheduleView:
+        path = routes.fill(template, schedule=name)
+        return codec.load(ScheduleView, await self._channel.call(Ask(verb, method, path)))

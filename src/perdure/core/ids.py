@@ -18,7 +18,12 @@ _ALPHABET = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", "0123456789abcdefg
 
 def new_id(prefix: str, clock: Clock, random: Random) -> str:
     """Return `prefix_` and 26 characters: 48 bits of wall time, then 80 of chance. Sorts by time to the millisecond."""
-    raw = clock.wall_ms().to_bytes(6, "big") + random.token(10)
+    return id_of(prefix, clock.wall_ms(), random.token(10))
+
+
+def id_of(prefix: str, at_ms: int, chance: bytes) -> str:
+    """Return the id of a moment and 80 bits of chance, or of what identifies a thing that may be made twice."""
+    raw = at_ms.to_bytes(6, "big") + chance
     return f"{prefix}_{base64.b32encode(raw).decode().rstrip('=').translate(_ALPHABET)}"
 
 

@@ -43,6 +43,7 @@ from perdure.engine.signal import Signal, signal
 from perdure.engine.start import Start, start
 from perdure.errors import InvalidInput
 from perdure.server.answers import check_answer
+from perdure.server.direct_schedules import DirectSchedules
 from perdure.server.direct_waits import DirectWaits
 from perdure.store.protocol import Reads
 from perdure.store.tx import Note
@@ -58,11 +59,13 @@ POLL_SECONDS = 5.0
 """How often a follower looks without a hint."""
 
 
-class DirectApi(DirectWaits):
+class DirectApi(DirectWaits, DirectSchedules):
     """`Api` of one company over a node."""
 
     def __init__(self, node: Node, company: str) -> None:
-        super().__init__(node.bridge, company, node.parts.clock, node.parts.random)
+        given = (node.bridge, company, node.parts.clock, node.parts.random)
+        DirectWaits.__init__(self, *given)
+        DirectSchedules.__init__(self, *given, _read_definition)
         self._node = node
         self._bridge = node.bridge
         self._company = company

@@ -18,6 +18,7 @@ from perdure.engine.due import Name, Pick, Sweep, first_due, name_of
 from perdure.engine.expire import UNDECIDED, expire_approvals
 from perdure.engine.orphans import LEAVING, cancel_children
 from perdure.engine.policy import UNRULED, rule_by_policy
+from perdure.engine.schedule import TICKING, fire_schedules
 from perdure.engine.sweep import (
     SILENT_HOLDERS,
     SILENT_WORKERS,
@@ -66,6 +67,7 @@ SWEEPS: tuple[SweepKind, ...] = (
     SweepKind(TRIES, "tries_ms", expire_tries, OVERDUE),
     SweepKind(EXPIRY, "token_ms", expire_tokens, EXPIRING),
     SweepKind("approvals", "approval_ms", expire_approvals, UNDECIDED),
+    SweepKind("schedules", "schedule_ms", fire_schedules, TICKING),
     SweepKind(LEFT, "children_ms", cancel_children, LEAVING),
     SweepKind("rule", "rule_ms", rule_by_policy, UNRULED),
 )

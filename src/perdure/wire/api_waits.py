@@ -1,10 +1,12 @@
-"""The verbs about waits: signals and tokens. A part of `wire.api.Api`."""
+"""The verbs about what comes from outside or by the calendar: signals, tokens, schedules. Parts of `wire.api.Api`."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
 from perdure.core.codec import Json
+from perdure.core.schedules import ScheduleRequest, ScheduleView
+from perdure.core.views import Started
 
 
 class WaitsApi(Protocol):
@@ -31,4 +33,37 @@ class WaitsApi(Protocol):
 
     async def fail_token(self, token: str, error: str, *, by: str = "") -> None:
         """End a token's wait with an error. Otherwise like `complete_token`."""
+        ...
+
+
+class SchedulesApi(Protocol):
+    """Starts by the calendar. Each tick begins one execution, whatever restarts in between."""
+
+    async def create_schedule(self, request: ScheduleRequest, *, by: str = "") -> ScheduleView:
+        """Make a schedule. The same one again changes nothing.
+
+        Raises `Conflict` (`schedule_exists`) for another of that name, and `InvalidInput` (`bad_schedule`).
+        """
+        ...
+
+    async def schedules(self) -> list[ScheduleView]: ...
+
+    async def schedule(self, name: str) -> ScheduleView:
+        """Return one. Raises `NotFound`."""
+        ...
+
+    async def pause_schedule(self, name: str) -> ScheduleView:
+        """Begin nothing until it is resumed. Raises `NotFound`."""
+        ...
+
+    async def resume_schedule(self, name: str) -> ScheduleView:
+        """Go on with the next tick from now. Raises `NotFound`."""
+        ...
+
+    async def delete_schedule(self, name: str) -> None:
+        """Take it away; what it began goes on. Raises `NotFound`."""
+        ...
+
+    async def trigger_schedule(self, name: str, *, nonce: str = "") -> Started:
+        """Begin now what it begins, beside its ticks. The same `nonce` begins nothing more. Raises `NotFound`."""
         ...

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from perdure.core.codec import Json
 from perdure.core.events import Event
 from perdure.core.functions import ClaimRequest, Entry, HeldExecution, Reply
+from perdure.core.schedules import Missed, ScheduleView
 from perdure.core.views import ApprovalView, Decision, EffectView, Finding, Ruling, TaskView
 from perdure.core.work import LEASE_MS, Answer, Held, LeasedTask, LeaseRequest, Report, WorkerInfo
 
@@ -49,6 +50,36 @@ class SignalBody:
     value: Json = None
     by: str = ""
     dedupe: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleBody:
+    """`POST /v1/schedules`."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+    name: str
+    spec: dict[str, Json]
+    """The agent, compiled to JSON."""
+    input: Json
+    cron: str
+    zone: str = "UTC"
+    missed: Missed = "one"
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerBody:
+    """A wish for a schedule's execution now. The same `nonce` gets the same one."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+    nonce: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleList:
+    """Schedules by name."""
+
+    items: tuple[ScheduleView, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from perdure.core import states
 from perdure.core.chain import LogPage
+from perdure.core.schedules import ScheduleRequest, ScheduleView
 from perdure.core.views import (
     ApprovalView,
     EffectView,
@@ -40,10 +41,13 @@ from perdure.wire.bodies import (
     ReasonBody,
     RetryBody,
     RulingBody,
+    ScheduleBody,
+    ScheduleList,
     Sent,
     SignalBody,
     StartBody,
     TaskList,
+    TriggerBody,
     WorkerList,
 )
 
@@ -138,6 +142,43 @@ async def send(call: Caller, execution: str, body: MessageBody) -> Response:
 async def signal(call: Caller, execution: str, body: SignalBody) -> Response:
     seq = await call.api.signal(execution, body.name, body.value, by=call.by(body.by), dedupe=body.dedupe)
     return _reply(Sent(seq), 201)
+
+
+@router.get(routes.SCHEDULES, response_model=ScheduleList, summary="Starts by the calendar")
+async def schedules(call: Caller) -> Response:
+    return _reply(ScheduleList(tuple(await call.api.schedules())))
+
+
+@router.post(routes.SCHEDULES, status_code=201, response_model=ScheduleView, summary="Make a schedule")
+async def create_schedule(call: Caller, body: ScheduleBody) -> Response:
+    request = ScheduleRequest(body.name, body.spec, body.input, body.cron, body.zone, body.missed)
+    return _reply(await call.api.create_schedule(request, by=call.by(body.by)), 201)
+
+
+@router.get(routes.SCHEDULE, response_model=ScheduleView, summary="One schedule")
+async def schedule(call: Caller, schedule: str) -> Response:
+    return _reply(await call.api.schedule(schedule))
+
+
+@router.delete(routes.SCHEDULE, status_code=204, summary="Take a schedule away; what it began goes on")
+async def delete_schedule(call: Caller, schedule: str) -> Response:
+    await call.api.delete_schedule(schedule)
+    return Response(status_code=204)
+
+
+@router.post(routes.SCHEDULE_PAUSE, response_model=ScheduleView, summary="Begin nothing until it is resumed")
+async def pause_schedule(call: Caller, schedule: str) -> Response:
+    return _reply(await call.api.pause_schedule(schedule))
+
+
+@router.post(routes.SCHEDULE_RESUME, response_model=ScheduleView, summary="Go on with the next tick")
+async def resume_schedule(call: Caller, schedule: str) -> Response:
+    return _reply(await call.api.resume_schedule(schedule))
+
+
+@router.post(routes.SCHEDULE_TRIGGER, response_model=Started, summary="Begin now, beside the ticks")
+async def trigger_schedule(call: Caller, schedule: str, body: TriggerBody | None = None) -> Response:
+    return _reply(await call.api.trigger_schedule(schedule, nonce=(body or TriggerBody()).nonce))
 
 
 @router.post(

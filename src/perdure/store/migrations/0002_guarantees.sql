@@ -94,13 +94,15 @@ CREATE TABLE schedules (
     name TEXT NOT NULL,
     agent TEXT NOT NULL,
     definition TEXT NOT NULL,
+    lane TEXT NOT NULL,
     input TEXT NOT NULL,
     cron TEXT NOT NULL,
     zone TEXT NOT NULL,
     missed TEXT NOT NULL, -- what becomes of ticks that nobody was there for: skip, one, all
     paused INTEGER NOT NULL,
     next_ms BIGINT NOT NULL,
-    last_tick_ms BIGINT,
+    last_tick_ms BIGINT, -- of the last tick that began an execution
+    last_execution TEXT,
     created_by TEXT NOT NULL,
     created_ms BIGINT NOT NULL,
     PRIMARY KEY (company, name)
