@@ -100,6 +100,12 @@ def charge(cents: int, path: str) -> str:
     return f"charged {cents}"
 
 
+@tool(isolated=True, intent=lambda args: f"order {args.order}")
+def ship(order: int) -> str:
+    """Act, once for each order."""
+    return f"shipped {order}"
+
+
 @tool(isolated=True)
 def thread_left_behind() -> str:
     """Return while a thread goes on."""

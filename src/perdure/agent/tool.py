@@ -237,8 +237,6 @@ def _define(function: Callable[..., Any], options: Options, names: Mapping[str, 
     checked = check_options(name, options)
     if checked.isolated:
         check_importable(name, function)
-        if checked.intent is not None:
-            raise bad_tool(name, "has intent with isolated=True: it is asked before there is a process of its own")
     signature = read_signature(function, names)
     probe = options.get("probe")
     found = None if probe is None else read_probe(name, probe, signature, names)

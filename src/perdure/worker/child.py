@@ -37,7 +37,7 @@ def main() -> None:
     pulse = _Pulse(said)
     call = _prepare(request, pulse)
     problem = show_ended(call) if isinstance(call, Raised) else None
-    pulse.tell({"what": Word.READY, "problem": problem})
+    pulse.tell({"what": Word.READY, "problem": problem, "intent": call.intent if isinstance(call, Call) else None})
     order = read_frame(orders) if isinstance(call, Call) else None
     if isinstance(call, Call) and order is not None and order["what"] == Word.GO:
         pulse.tell({"what": Word.ENDED, **show_ended(_run(call))})
@@ -71,6 +71,8 @@ def _prepare(request: dict[str, Any], pulse: _Pulse) -> Call | Raised:
         multiprocessing.spawn.prepare(request["main"])
         definition = _find(request["module"], request["name"])
         context = ToolContext(**request["context"], pulse=pulse)
+    except _NotThere as error:
+        return Raised("not_importable", str(error), permanent=True)
     except BaseException as error:  # noqa: BLE001 - importing runs the user's code
         what = f"the isolated tool could not be set up in its process: {describe(error)}"
         return Raised("tool_error", what)
@@ -85,10 +87,20 @@ def _limit_memory(most: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
+class _NotThere(Exception):
+    """A fresh interpreter does not have the function: no retry finds it."""
+
+
 def _find(module: str, name: str) -> ToolDefinition:
     found: Any = sys.modules["__main__"] if module == "__main__" else importlib.import_module(module)
     for part in name.split("."):
-        found = getattr(found, part)
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            raise _NotThere(
+                f"isolated tool {name} cannot be found in a fresh interpreter: {module} has no {part!r} there. Put it "
+                "into a module of its own; what was typed into a notebook or a shell is nowhere else."
+            ) from None
     return definition_of(found)
 
 

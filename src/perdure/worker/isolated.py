@@ -39,6 +39,8 @@ class Isolated:
         self.call = call
         self.ready: asyncio.Future[Ended | None] = loop.create_future()
         """None once it waits for `go`; else how it ended before that."""
+        self.intent: str | None = None
+        """What act it is, in its author's terms; known once it is ready."""
         self.ended: asyncio.Future[Ended] = loop.create_future()
         self._deliver = deliver
         self._lock = threading.Lock()
@@ -129,6 +131,7 @@ class Isolated:
             match frame["what"]:
                 case Word.READY:
                     problem = None if frame["problem"] is None else read_ended(frame["problem"])
+                    self.intent = frame["intent"]
                     self._deliver(partial(_resolve, self.ready, problem))
                     if problem is not None:
                         return problem

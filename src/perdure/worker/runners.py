@@ -101,7 +101,7 @@ class Runners:
             raise
         match problem:
             case None:
-                return dataclasses.replace(call, process=process)
+                return dataclasses.replace(call, process=process, intent=process.intent)
             case Raised():
                 return problem
             case _:

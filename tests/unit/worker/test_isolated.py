@@ -157,6 +157,18 @@ async def test_a_cancel_kills_it(tmp_path: Path) -> None:
     assert source.outcomes(address) == ["cancelled"]
 
 
+async def test_a_lost_lease_kills_it_and_nothing_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "pids"
+    source = MemoryTasks(SystemClock())
+    async with at_work(make_worker(source, SystemClock(), tools.hang, lease_ms=600)):
+        address = source.add("hang", {"path": str(path)})
+        pids = await until(lambda: pids_in(path))
+        source.rows[address].fence += 1
+        source.rows[address].state = "dead"
+        await gone(*pids)
+    assert source.sent("report") == []
+
+
 async def test_what_it_leaves_behind_ends_with_the_call(tmp_path: Path) -> None:
     path = tmp_path / "pids"
     assert (await report_of(tools.leave_child, {"path": str(path)})).value == "left"
@@ -191,10 +203,55 @@ async def test_under_at_most_once_the_process_is_ready_before_begin(tmp_path: Pa
     assert source.rows[done].reports[0].value == "charged 5"
 
 
+async def test_what_act_it_is_is_found_out_before_it_begins() -> None:
+    source = MemoryTasks(SystemClock())
+    async with at_work(make_worker(source, SystemClock(), tools.ship)):
+        address = source.add("ship", {"order": 7})
+        await source.reported(address)
+    assert [begin.intent is not None for begin in source.sent("begin")] == [True]
+    assert source.rows[address].reports[0].value == "shipped 7"
+
+
 async def test_under_at_most_once_a_crash_after_begin_is_told_as_a_failure(tmp_path: Path) -> None:
     report = await report_of(tools.charge, {"cents": 0, "path": str(tmp_path / "acted")}, delivery="at_most_once")
     assert report.failure is not None
     assert (report.failure.code, bool(pids_in(tmp_path / "acted"))) == ("tool_crashed", True)
+
+
+MAIN = """
+from perdure import AgentRuntime, Agent, tool
+from perdure.models.catalog import Catalog
+from perdure.models.scripted import call, say
+
+@tool(isolated=True)
+def add(a: int, b: int) -> int:
+    "Add."
+    return a + b
+
+if __name__ == "__main__":
+    agent = Agent(name="clerk", model="scripted/sums", instructions="", tools=[add])
+    script = [call("add", {"a": 2, "b": 3}), say("five")]
+    with AgentRuntime(store=STORE, models=Catalog(scripted={"sums": script})) as runtime:
+        result = runtime.run(agent, "add")
+        print(result.status, [use.value or use.error for use in result.tool_calls])
+"""
+
+
+def test_a_tool_of_the_main_script_is_found(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(MAIN.replace("STORE", repr(str(tmp_path / "perdure.db"))))
+    done = run_python(str(script))
+    assert (done.returncode, done.stdout) == (0, "completed [5]\n"), done.stderr
+
+
+def test_what_was_typed_into_a_shell_is_not_and_is_never_tried_again(tmp_path: Path) -> None:
+    done = run_python("-c", MAIN.replace("STORE", repr(str(tmp_path / "perdure.db"))))
+    assert "isolated tool add cannot be found in a fresh interpreter: __main__ has no 'add' there" in done.stdout
+
+
+def run_python(*args: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.run([sys.executable, *args], env=env, capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_what_a_fresh_interpreter_cannot_find_is_refused_at_once() -> None:
