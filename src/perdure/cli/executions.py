@@ -145,6 +145,20 @@ def signal(
     _tell(server, execution, as_json, lambda api: api.signal(execution, name, given, by=by or _who(), dedupe=dedupe))
 
 
+@app.command("map")
+def map_step(
+    execution: Execution,
+    old: Annotated[str, typer.Argument(metavar="OLD", help="What the log calls it. With a / at the end: a scope.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="What the code calls it now.")],
+    reason: Reason = "",
+    by: By = "",
+    server: Server = None,
+) -> None:
+    """Say that a step of a stuck execution only has another name now. Then resume it."""
+    seq = ask(server, lambda api: api.map_step(execution, old, new, by=by or _who(), reason=reason))
+    typer.echo(f"Noted as event {seq}. When all is mapped: perdure executions resume {execution}")
+
+
 @app.command()
 def fork(
     execution: Execution,

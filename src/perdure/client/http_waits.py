@@ -23,6 +23,11 @@ class HttpWaits:
         body = codec.dump(bodies.SignalBody(name, value, by, key))
         return codec.load(bodies.Sent, await self._channel.call(Ask("signal", "POST", path, body=body))).seq
 
+    async def map_step(self, execution: str, old: str, new: str, *, by: str = "", reason: str = "") -> int:
+        path = routes.fill(routes.MAP, execution=execution)
+        ask = Ask("map_step", "POST", path, body=codec.dump(bodies.MapBody(old, new, by, reason)))
+        return codec.load(bodies.Sent, await self._channel.call(ask)).seq
+
     async def complete_token(self, token: str, value: Json = None, *, by: str = "") -> None:
         path = routes.fill(routes.TOKEN_COMPLETE, token=token)
         await self._channel.call(Ask("complete_token", "POST", path, body=codec.dump(bodies.CompleteBody(value, by))))

@@ -9,6 +9,7 @@ from perdure.core.codec import Json
 from perdure.core.ids import new_id
 from perdure.core.ports import Clock, Random
 from perdure.core.tokens import hash_of, is_secret
+from perdure.engine.mapping import MapStep, map_step
 from perdure.engine.signal import Signal, signal
 from perdure.engine.token import EndToken, end_token, unknown_token
 from perdure.errors import InvalidInput
@@ -36,6 +37,9 @@ class DirectWaits:
         text = codec.encode(value, "the signal's value")
         row = Signal(self._company, execution, "signal", by, dedupe=key, name=name, value=text)
         return await self._bridge.ask(signal, row)
+
+    async def map_step(self, execution: str, old: str, new: str, *, by: str = "", reason: str = "") -> int:
+        return await self._bridge.ask(map_step, MapStep(self._company, execution, old, new, by, reason))
 
     async def complete_token(self, token: str, value: Json = None, *, by: str = "") -> None:
         await self._end(token, "complete", codec.encode(value, "the token's value"), "", by)

@@ -12,6 +12,14 @@ from perdure.core.views import Started
 class WaitsApi(Protocol):
     """What may be sent into an execution that waits, or will."""
 
+    async def map_step(self, execution: str, old: str, new: str, *, by: str = "", reason: str = "") -> int:
+        """Say that what the log of a stuck execution calls `old` its code now calls `new`; return the event's `seq`.
+
+        Addresses, or, both with a `/` at the end, scopes with all in them. Resume it then. Raises `Conflict`
+        (`not_stuck`), `NotFound` (`no_such_step`) and `InvalidInput` (`bad_address`).
+        """
+        ...
+
     async def signal(
         self, execution: str, name: str, value: Json = None, *, by: str = "", dedupe: str | None = None
     ) -> int:

@@ -148,6 +148,17 @@ class RetryBody:
 
 
 @dataclass(frozen=True, slots=True)
+class MapBody:
+    """Which step, or with a `/` at its end which scope, of the log has another name in the code now."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+    old: str
+    new: str
+    by: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ForkBody:
     """Where to fork an execution, and what is to be different. `results`: of tool calls, by address."""
 

@@ -37,6 +37,7 @@ from perdure.wire.bodies import (
     FailBody,
     FindingList,
     ForkBody,
+    MapBody,
     MessageBody,
     ReasonBody,
     RetryBody,
@@ -236,6 +237,12 @@ async def tasks(call: Caller, execution: str) -> Response:
 @router.post(routes.RETRY, response_model=TaskView, summary="Put a dead task back on its queue")
 async def retry_task(call: Caller, execution: str, body: RetryBody) -> Response:
     return _reply(await call.api.retry_task(execution, body.address, by=call.by(body.by), reason=body.reason))
+
+
+@router.post(routes.MAP, response_model=Sent, summary="Say what a step of its log is called now")
+async def map_step(call: Caller, execution: str, body: MapBody) -> Response:
+    seq = await call.api.map_step(execution, body.old, body.new, by=call.by(body.by), reason=body.reason)
+    return _reply(Sent(seq))
 
 
 @router.get(routes.DOCTOR, response_model=FindingList, summary="Why an execution does not move")
