@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -17,25 +18,27 @@ from typing import Any, Self, TypeVar
 from perdure.agent.agent import Agent
 from perdure.agent.tool import ToolDefinition
 from perdure.client.discover import key_for, running_server
+from perdure.client.functions import HttpFunctionSource
 from perdure.client.handle import AgentHandle
 from perdure.client.http import HttpApi
 from perdure.client.outside import Outside
 from perdure.client.results import AgentResult
 from perdure.client.schedules import Schedules
 from perdure.client.tasks import HttpTaskSource
-from perdure.core.codec import Json
-from perdure.core.views import ExecutionSummary, StartRequest
-from perdure.core.work import Lane
+from perdure.core.views import ExecutionSummary
+from perdure.core.work import FunctionLane, Lane
 from perdure.engine.keys import DEFAULT_COMPANY
 from perdure.engine.sweep import LOCAL_WORKER
 from perdure.errors import UserError
+from perdure.flow.durable import DurableDefinition, durable_definition
 from perdure.models.catalog import Catalog
 from perdure.models.port import Models
 from perdure.server.node import Node
 from perdure.service_loop import ServiceLoop
 from perdure.shared_store import SharedStore
 from perdure.wire.api import Api, TaskSource
-from perdure.worker.declared import start_request
+from perdure.worker.declared import Declared, start_request
+from perdure.worker.function_service import FunctionPlace, FunctionService
 from perdure.worker.loop import Worker, WorkerOptions
 from perdure.worker.main import lanes_of
 from perdure.worker.outbox_file import default_folder
@@ -91,45 +94,52 @@ class AgentRuntime(Outside):
         self._source: TaskSource | None = None
         self._shared: SharedStore | None = None
         self._workers: dict[str, tuple[Worker, Future[None]]] = {}
+        self._functions: dict[FunctionLane, tuple[FunctionService, Future[None]]] = {}
         self._closed = False
 
     # -- agents --------------------------------------------------------------------------------------------------------
 
-    async def start_async(self, agent: Agent, input: Json, *, idempotency_key: str | None = None) -> AgentHandle:
+    async def start_async(
+        self, declared: Declared, *args: Any, idempotency_key: str | None = None, **named: Any
+    ) -> AgentHandle:
         """Begin an execution and return at once. When this returns, it survives the death of every process.
 
         The same `idempotency_key`, agent and input again give the first execution; with other input, `Conflict`
         (`start_key_conflict`).
         """
         self._ensure_open()
+        request = start_request(declared, args, named, idempotency_key)
         if self._serve_tools:
-            self._serve(agent)
-        started = await self.join(self.api.start(StartRequest(agent.compile(), input, idempotency_key)))
+            self._serve(declared)
+        started = await self.join(self.api.start(request))
         return AgentHandle(started.id, self)
 
-    def start(self, agent: Agent, input: Json, *, idempotency_key: str | None = None) -> AgentHandle:
-        return self.wait(self._run(self.start_async(agent, input, idempotency_key=idempotency_key)))
+    def start(self, declared: Declared, *args: Any, idempotency_key: str | None = None, **named: Any) -> AgentHandle:
+        return self.wait(self._run(self.start_async(declared, *args, idempotency_key=idempotency_key, **named)))
 
-    async def run_async(self, agent: Agent, input: Json, *, idempotency_key: str | None = None) -> AgentResult:
+    async def run_async(
+        self, declared: Declared, *args: Any, idempotency_key: str | None = None, **named: Any
+    ) -> AgentResult:
         """Begin an execution and wait until it has ended. Waits for decisions as long as they take."""
-        handle = await self.start_async(agent, input, idempotency_key=idempotency_key)
+        handle = await self.start_async(declared, *args, idempotency_key=idempotency_key, **named)
         return await handle.result_async()
 
-    def run(self, agent: Agent, input: Json, *, idempotency_key: str | None = None) -> AgentResult:
-        return self.wait(self._run(self.run_async(agent, input, idempotency_key=idempotency_key)))
+    def run(self, declared: Declared, *args: Any, idempotency_key: str | None = None, **named: Any) -> AgentResult:
+        return self.wait(self._run(self.run_async(declared, *args, idempotency_key=idempotency_key, **named)))
 
-    async def serve_async(self, *agents: Agent, blocking: bool = True) -> None:
-        """Run the tools of these agents, for executions begun anywhere; if `blocking`, until it is cancelled."""
+    async def serve_async(self, *declared: Declared, blocking: bool = True) -> None:
+        """Run the tools of agents, and durable functions, for executions begun anywhere; if `blocking`, until it is
+        cancelled."""
         self._ensure_open()
-        for agent in agents:
-            self._serve(agent)
+        for one in declared:
+            self._serve(one)
         if blocking:
             await asyncio.Event().wait()
 
-    def serve(self, *agents: Agent, blocking: bool = True) -> None:
+    def serve(self, *declared: Declared, blocking: bool = True) -> None:
         """As `serve_async`; if `blocking`, until Ctrl-C."""
         try:
-            self.wait(self._run(self.serve_async(*agents, blocking=blocking)))
+            self.wait(self._run(self.serve_async(*declared, blocking=blocking)))
         except KeyboardInterrupt:
             self.close()
 
@@ -212,10 +222,11 @@ class AgentRuntime(Outside):
                 return
             self._closed = True
             _open.discard(self)
-            workers, self._workers = self._workers, {}
-        for worker, _done in workers.values():
+            serving = [*self._workers.values(), *self._functions.values()]
+            self._workers, self._functions = {}, {}
+        for worker, _done in serving:
             worker.stop()
-        for _worker, done in workers.values():
+        for _worker, done in serving:
             done.result()
         self._service.wait(self._say_goodbye())
         if self._shared is not None:
@@ -256,15 +267,33 @@ class AgentRuntime(Outside):
         self._shared = SharedStore(self._store or default_store(), models, self._service, self._join)
         self._api, self._source = self._shared.open()
 
-    def _serve(self, agent: Agent) -> None:
-        """Have a worker for the agent's tools in this process, once."""
-        lanes = agent.lanes()
+    def _serve(self, declared: Declared) -> None:
+        """Have a worker for the agent's tools, or for the durable function, in this process, once."""
+        if not isinstance(declared, Agent):
+            self._serve_function(durable_definition(declared))
+            return
+        agent, lanes = declared, declared.lanes()
         if not lanes:
             return
         with self._lock:
             known = self._workers.get(agent.name)
             if known is None:
                 self._workers[agent.name] = self._new_worker(agent, lanes)
+
+    def _serve_function(self, definition: DurableDefinition) -> None:
+        lane = FunctionLane(definition.name, definition.build)
+        with self._lock:
+            if lane not in self._functions:
+                served = FunctionService([definition], self._function_place)
+                self._functions[lane] = (served, self._service.submit(served.run()))
+
+    def _function_place(self) -> FunctionPlace:
+        """Return where durable functions are served now."""
+        assert self._source is not None
+        if self._shared is not None:
+            return self._shared.functions(self._source)
+        assert self._url is not None
+        return FunctionPlace(partial(HttpFunctionSource, self._url, self._key), self._source)
 
     def _new_worker(self, agent: Agent, lanes: dict[Lane, ToolDefinition]) -> tuple[Worker, Future[None]]:
         assert self._source is not None

@@ -273,6 +273,21 @@ async def test_a_lost_lease_ends_the_run_here_and_it_goes_on_elsewhere(shop: Sho
     assert (await shop.kinds(execution)).count("step_recorded") == 2
 
 
+async def test_who_vanishes_is_followed_long_before_its_lease_would_end(shop: Shop) -> None:
+    world = World()
+    world.hold("second ann")
+    first = await shop.open(two_steps(world), lease_ms=600_000)
+    execution = await shop.start("two")
+    await shop.until(lambda: world.entered["second ann"].is_set())
+    vanished = shop.running.pop(first)
+    vanished.cancel()
+    await asyncio.gather(vanished, return_exceptions=True)
+    await shop.open(two_steps(world))
+    world.gates["second ann"].set()
+    assert (await shop.result(execution)).state == "completed"
+    assert world.done == ["first ann", "second ann", "second ann"]
+
+
 async def test_branches_run_side_by_side_and_in_the_same_places_again(shop: Shop) -> None:
     world = World()
 
