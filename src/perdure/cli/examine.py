@@ -17,6 +17,7 @@ from perdure.cli.connect import Target, find
 from perdure.cli.terminal import home_short
 from perdure.client.discover import knows_nonce
 from perdure.client.http import HttpApi
+from perdure.core.schedules import ScheduleView
 from perdure.core.views import Finding, ServerInfo
 from perdure.errors import PerdureError, Unauthorized, Unreachable
 from perdure.runtime import default_store
@@ -130,7 +131,14 @@ async def _answers(api: HttpApi, target: Target) -> list[Finding]:
         findings.append(
             Finding("note", "no worker is connected: tools wait until one is", "perdure worker MODULE:AGENT")
         )
+    findings += [_paused(one) for one in await api.schedules() if one.paused]
     return findings
+
+
+def _paused(schedule: ScheduleView) -> Finding:
+    last = f"; it began {schedule.last_execution} last" if schedule.last_execution else ""
+    what = f"schedule {schedule.name} ({schedule.cron}, {schedule.zone}) is paused and begins nothing{last}"
+    return Finding("note", what, f"perdure schedules resume {schedule.name}")
 
 
 def _key(target: Target) -> str:
