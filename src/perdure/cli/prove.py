@@ -112,6 +112,8 @@ def _show_effect(one: EffectView) -> None:
         facts += f": {phrases.plain(one.reason)}" if one.reason else ""
     events = ", ".join(map(str, one.seqs))
     out.print(Text(f"{facts} (events {events})"), soft_wrap=True)
+    if one.served:
+        out.print(Text(f"  did not run: it was given the result of {one.served}", style="dim"), soft_wrap=True)
     if one.why:
         out.print(Text(f"  {phrases.plain(one.why)}", style="dim"), soft_wrap=True)
     if one.doubt:

@@ -7,7 +7,7 @@ in words, with the numbers of the events that it follows from; what cannot have 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from perdure.core import states
@@ -65,12 +65,30 @@ class _Step:
 
     scheduled: Event
     told: list[Event] = field(default_factory=list[Event])
+    taken_from: str = ""
+    """The execution whose log this was, before this one was forked off it."""
 
     def last(self, *kinds: Kind) -> Event | None:
         return next((event for event in reversed(self.told) if event.kind in kinds), None)
 
     def all(self, *kinds: Kind) -> list[Event]:
-        return [event for event in self.told if event.kind in kinds]
+        return [event for event in self.own() if event.kind in kinds]
+
+    def own(self) -> list[Event]:
+        """Return what is told of bodies of this very step, and not of one whose result it was given."""
+        return [] if self.taken_from else [event for event in self.told if not _given(event)]
+
+    def contradictions(self) -> list[Event]:
+        """Return one for each holder that said so, however often."""
+        return list({one.data.get("fence"): one for one in self.all(Kind.EFFECT_CONTRADICTED)}.values())
+
+    def served(self) -> str:
+        """Return whose result it was given, if it did not run itself."""
+        return next((_given(event) for event in reversed(self.told) if _given(event)), self.taken_from)
+
+
+def _given(event: Event) -> str:
+    return str(event.data.get("served") or event.data.get("origin") or "")
 
 
 def effects_of(
@@ -82,8 +100,13 @@ def effects_of(
     """
     steps: dict[str, _Step] = {}
     for event in events:
-        if event.kind is Kind.TASK_SCHEDULED:
+        if event.kind is Kind.FORKED:
+            for step in steps.values():
+                step.taken_from = event.data["origin"]
+        elif event.kind is Kind.TASK_SCHEDULED:
             steps[event.address] = _Step(event)
+        elif event.kind in TASK_KINDS and event.address in steps and steps[event.address].taken_from:
+            steps[event.address] = replace(steps[event.address], told=[event], taken_from="")
         elif event.kind in TASK_KINDS and event.address in steps:
             steps[event.address].told.append(event)
     return [
@@ -103,6 +126,8 @@ def model_calls_of(events: Iterable[Event]) -> list[ModelCallView]:
     answered: set[str] = set()
     takeover = 0
     for event in events:
+        if event.kind is Kind.FORKED:
+            found.clear()  # the origin's
         if event.kind is Kind.TAKEN_OVER:
             takeover = event.seq
             continue
@@ -126,6 +151,8 @@ def inline_steps_of(events: Iterable[Event]) -> list[InlineStepView]:
     last: dict[str, int] = {}
     takeovers: list[int] = []
     for event in events:
+        if event.kind is Kind.FORKED:
+            found.clear()  # the origin's
         if event.kind is Kind.TAKEN_OVER:
             takeovers.append(event.seq)
         if event.kind is Kind.STEP_RECORDED and not _is_model_call(event):
@@ -175,7 +202,7 @@ def _effect(execution: str, agent: str, step: _Step, now: TaskNow | None) -> Eff
     claims = step.all(Kind.TASK_BEGUN)
     ruling = step.last(Kind.EFFECT_RULED)
     ended = step.last(*_ENDS)
-    contradictions = step.all(Kind.EFFECT_CONTRADICTED)
+    contradictions = step.contradictions()
     state = now.state if now else _state(step)
     over = state in states.TASK_ENDED or state == states.Task.UNCERTAIN
     counts = [event for event in step.told if event.kind is not Kind.EFFECT_CONTRADICTED]  # that is evidence, no result
@@ -205,6 +232,7 @@ def _effect(execution: str, agent: str, step: _Step, now: TaskNow | None) -> Eff
         scheduled_ms=step.scheduled.at_ms,
         ended_ms=ended.at_ms if ended and over else None,
         doubt=_doubt(step, asked["delivery"], now),
+        served=step.served(),
         seqs=(step.scheduled.seq, *(event.seq for event in step.told)),
     )
 
@@ -237,7 +265,7 @@ def _tries(step: _Step, now: TaskNow | None) -> set[int]:
     """Return the numbers of the attempts in which the body may have started. What was handed back keeps its number."""
     numbers = {
         event.data["attempt"]
-        for event in step.told
+        for event in step.own()
         if event.kind in _TRIED and event.data.get("attempt") and event.data.get("code") != NOT_DONE
     }
     held = now is not None and now.state in states.TASK_HELD
@@ -255,7 +283,7 @@ def _doubt(step: _Step, delivery: str, now: TaskNow | None) -> str:
     doubts += [
         f"the holder of claim {event.data.get('claim', '?')} reported "
         f"{'a failure' if 'error' in event.data else 'it done'} after it had been ruled over (event {event.seq})"
-        for event in step.all(Kind.EFFECT_CONTRADICTED)
+        for event in step.contradictions()
     ]
     return "; ".join(doubts)
 
@@ -264,7 +292,7 @@ def _doubted_claims(step: _Step) -> Iterator[str]:
     """Yield a reason for each claim that began while nobody knew what had become of the one before it."""
     unknown: Event | None = None
     by = ""
-    for event in step.told:
+    for event in step.own():
         match event.kind:
             case Kind.TASK_BEGUN:
                 if unknown is not None:

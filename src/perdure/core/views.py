@@ -210,6 +210,8 @@ class EffectView:
     ended_ms: int | None = None
     doubt: str = ""
     """Why it may have been done more than once, with the events that say so; empty if it cannot have been."""
+    served: str = ""
+    """Whose result it was given without running: an equal call's address, or the execution that this one forks."""
     seqs: tuple[int, ...] = ()
     """The events that tell of it."""
 

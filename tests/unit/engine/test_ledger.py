@@ -253,3 +253,36 @@ def test_a_ruling_after_the_end_is_kept_as_evidence(bench: Bench) -> None:
     page = bench.read(lambda reads: log_page(reads, "default", held.execution, after=last + 1, limit=10))
     assert [link.kind for link in page.links] == ["task_uncertain", "effect_ruled"]
     assert page.last_seq == last + 3
+
+
+def test_a_contradiction_by_a_real_holder_is_counted_once(bench: Bench) -> None:
+    held = bench.uncertain()
+    ruled(bench, held, "run")
+    [again] = bench.lease("wrk_2")
+    bench.begin(again, "b2")
+    bench.report(again, value="sent again")
+    bench.report(held, value="sent")
+    bench.report(held, value="sent")
+    [seen] = effects(bench, state="contradicted")
+    assert (seen.outcome, seen.confirmed, seen.claims) == ("contradicted", 2, 2)
+    assert "claim 1 reported it done after it had been ruled over" in seen.doubt
+
+
+def test_a_call_that_was_given_an_equal_ones_receipt_was_not_done(bench: Bench) -> None:
+    served = (Kind.TASK_COMPLETED, "t", {"value": 1, "attempt": 1, "worker": "w", "served": "first"})
+    [seen] = effects_of("exe_1", "a", log(scheduled("at_least_once"), served))
+    assert (seen.outcome, seen.value, seen.confirmed, seen.attempts, seen.served) == ("done", 1, 0, 0, "first")
+
+
+def test_a_fork_did_not_do_what_its_origin_did() -> None:
+    forked = (Kind.FORKED, "", {"origin": "exe_0", "seq": 4, "edits": {}, "by": "ann"})
+    model = (Kind.STEP_RECORDED, "turn 1/model", REPLIED)
+    before = (scheduled(), begun(1), DONE, model)
+    [seen] = effects_of("exe_1", "a", log(*before, forked))
+    assert (seen.outcome, seen.claims, seen.confirmed, seen.served) == ("done", 0, 0, "exe_0")
+    assert model_calls_of(log(*before, forked)) == []
+    taken = (Kind.TASK_COMPLETED, "t", {"value": 2, "attempt": 1, "worker": "w", "origin": "exe_0"})
+    [seen] = effects_of("exe_1", "a", log(scheduled(), forked, taken))
+    assert (seen.outcome, seen.value, seen.confirmed, seen.served) == ("done", 2, 0, "exe_0")
+    [seen] = effects_of("exe_1", "a", log(scheduled(), forked, begun(1), DONE))
+    assert (seen.outcome, seen.claims, seen.confirmed, seen.served) == ("done", 1, 1, "")

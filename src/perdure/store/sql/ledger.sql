@@ -33,7 +33,7 @@ ORDER BY e.id DESC, t.scheduled_seq LIMIT :limit;
 -- name: task_events
 -- What a log and the evidence behind it say of tasks; what models said is left out.
 SELECT seq, kind, address, digest, data, at_ms FROM events
-WHERE shard = :shard AND execution = :execution AND address <> '' AND kind <> 'step_recorded'
+WHERE shard = :shard AND execution = :execution AND (address <> '' OR kind = 'forked') AND kind <> 'step_recorded'
 UNION ALL
 SELECT seq, kind, address, '' AS digest, data, at_ms FROM evidence WHERE shard = :shard AND execution = :execution
 ORDER BY seq;
