@@ -61,8 +61,8 @@ def _begin(tx: Tx, row: Begin, execution: ExecutionRow, task: Row) -> Answer:
 
 def _claim(tx: Tx, row: Begin, execution: ExecutionRow, task: Row) -> Answer:
     scope = {"shard": execution.shard, "execution": execution.id, "address": row.address}
-    twin = {name: task[name] for name in ("tool", "digest", "scheduled_seq")}
-    if tx.row("twin_in_doubt", **scope, **twin) is not None:
+    twin = {name: task[name] for name in ("execution", "address", "tool", "digest", "scheduled_seq")}
+    if tx.row("twin_in_doubt", **twin) is not None:
         return Answer.CANCEL  # it goes back to its queue, and is held there
     if not may_begin(tx, execution, task):
         return Answer.CONFLICT
@@ -80,7 +80,7 @@ def _known_act(tx: Tx, row: Begin, execution: ExecutionRow, task: Row) -> Answer
         return None
     scope = {"shard": execution.shard, "execution": execution.id, "address": row.address}
     tx.run("set_intent", **scope, intent=intent)
-    twins = tx.rows("twins_by_intent", **scope, tool=task["tool"], intent=intent)
+    twins = tx.rows("twins_by_intent", execution=execution.id, address=row.address, tool=task["tool"], intent=intent)
     task = {**task, "intent": intent}
     for twin in twins:
         if twin["state"] == states.Task.DONE:

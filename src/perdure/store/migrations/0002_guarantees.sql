@@ -54,8 +54,9 @@ ALTER TABLE tasks ADD COLUMN first_ms BIGINT; -- first attempt's start: deadline
 ALTER TABLE tasks ADD COLUMN rules TEXT NOT NULL DEFAULT '{}'; -- retry policy, key window, probe and deadline, as JSON
 ALTER TABLE tasks ADD COLUMN progress TEXT;
 ALTER TABLE tasks ADD COLUMN saved TEXT; -- what its body saved last, for the next attempt
-CREATE INDEX tasks_in_doubt ON tasks (shard, execution, tool, digest) WHERE doubt = 1;
-CREATE INDEX tasks_by_intent ON tasks (shard, execution, tool, intent) WHERE intent IS NOT NULL;
+-- These two, and what reads by them, leave the shard out: SQLite would prefer the primary key, and read every task.
+CREATE INDEX tasks_in_doubt ON tasks (execution, tool, digest) WHERE doubt = 1;
+CREATE INDEX tasks_by_intent ON tasks (execution, tool, intent) WHERE intent IS NOT NULL;
 
 -- Moments at which something else than a sleep ends: an expiry, an escalation, a ruling by policy, a probe.
 CREATE TABLE deadlines (

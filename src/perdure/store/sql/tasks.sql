@@ -29,12 +29,12 @@ WHERE t.company = :company AND t.queue = :queue AND t.agent = :agent AND t.tool 
   AND t.state = 'ready' AND t.run_at_ms <= :now_ms AND e.state NOT IN ('paused', 'stuck')
   AND NOT EXISTS (
     SELECT 1 FROM tasks u
-    WHERE u.shard = t.shard AND u.execution = t.execution AND u.doubt = 1 AND u.tool = t.tool AND u.digest = t.digest
+    WHERE u.execution = t.execution AND u.doubt = 1 AND u.tool = t.tool AND u.digest = t.digest
       AND u.digest <> '' AND u.address <> t.address AND t.delivery <> 'repeatable'
       AND (u.state = 'uncertain' OR u.scheduled_seq < t.scheduled_seq)
   ) AND NOT EXISTS (
     SELECT 1 FROM tasks i
-    WHERE i.shard = t.shard AND i.execution = t.execution AND i.tool = t.tool AND i.intent = t.intent
+    WHERE i.execution = t.execution AND i.tool = t.tool AND i.intent = t.intent AND i.intent IS NOT NULL
       AND i.address <> t.address
       AND (i.state IN ('leased', 'begun', 'uncertain') OR (i.state = 'ready' AND i.scheduled_seq < t.scheduled_seq))
   )
@@ -124,13 +124,13 @@ UPDATE tasks SET intent = :intent WHERE shard = :shard AND execution = :executio
 -- name: twins_by_intent
 -- Other calls of the same tool that are the same act, the first first.
 SELECT * FROM tasks
-WHERE shard = :shard AND execution = :execution AND tool = :tool AND intent = :intent AND address <> :address
+WHERE execution = :execution AND tool = :tool AND intent = :intent AND address <> :address
 ORDER BY scheduled_seq;
 
 -- name: twin_in_doubt
 -- An equal call that may have acted, unknown to anybody, and that goes first.
 SELECT address FROM tasks
-WHERE shard = :shard AND execution = :execution AND doubt = 1 AND tool = :tool AND digest = :digest AND digest <> ''
+WHERE execution = :execution AND doubt = 1 AND tool = :tool AND digest = :digest AND digest <> ''
   AND address <> :address AND (state = 'uncertain' OR scheduled_seq < :scheduled_seq)
 LIMIT 1;
 
