@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import cast
 
 from perdure.client.discover import knows_nonce
@@ -37,8 +38,11 @@ log = get_log(__name__)
 
 WATCH_SECONDS = 0.25
 """Between two looks whether the owner is gone. A request that fails makes the next look come at once."""
-ANSWER_SECONDS = 15.0
-"""How long an owner may take to prove that it lives: the first one to knock waits until its server is loaded."""
+ANSWER_SECONDS = 60.0
+"""How long an owner may take to prove that it lives. Long, because a machine may be busy and refusing helps nobody; an
+owner that the system says is stopped is given up after one try."""
+TRY_SECONDS = 5.0
+"""How long one question after that proof waits."""
 APPEAR_SECONDS = 15.0
 """How long a new owner may take from its lock to its address."""
 _PAUSE_SECONDS = 0.03
@@ -63,6 +67,8 @@ class SharedStore:
     """Whom we joined; None while we own it and never joined."""
     _watch: asyncio.Task[None] | None = None
     _look: asyncio.Event = field(default_factory=asyncio.Event)
+    _silent_ms: int = 0
+    """How long owners were asked and gave no proof, before this process had joined."""
 
     def open(self) -> tuple[Api, TaskSource]:
         """Own the store or join its owner; return its verbs and queues.
@@ -113,14 +119,23 @@ class SharedStore:
                 raise error
             await self.clock.sleep(_PAUSE_SECONDS)  # it has the lock and is about to say where it listens
             return None
-        if not await knows_nonce(hint.address, hint.nonce, seconds=self.answer_seconds):
-            await asyncio.to_thread(self._refuse_silent, hint)
+        asked_ms = self.clock.monotonic_ms()
+        if not await self._proves(hint):
+            self._silent_ms += self.clock.monotonic_ms() - asked_ms
+            if self._silent_ms > self.answer_seconds * 1000 or _is_stopped(hint.pid):
+                await asyncio.to_thread(self._refuse_silent, hint)
+            await self.clock.sleep(_PAUSE_SECONDS)
             return None
         self._place = _place_of(hint)
         self._watch = asyncio.get_running_loop().create_task(self._watch_owner(hint), name="watch the store's owner")
         log.info("store.joined", store=str(self.store), owner_pid=hint.pid)
         api = JoinedApi(self._current, self._moved, self.clock, self.random)
         return cast("Api", api), JoinedSource(self._current)
+
+    async def _proves(self, hint: Hint) -> bool:
+        """Whether who answers at the owner's address is the owner. Until then it is shown no key."""
+        assert hint.address is not None
+        return await knows_nonce(hint.address, hint.nonce, seconds=min(TRY_SECONDS, self.answer_seconds))
 
     def _refuse_silent(self, asked: Hint) -> None:
         """Raise `store_owner_not_answering` if the one that was asked still owns the store."""
@@ -165,7 +180,7 @@ class SharedStore:
         found = read_hint(self.store)
         if found is None or found.nonce == hint.nonce or found.address is None or found.key is None:
             return hint
-        if not await knows_nonce(found.address, found.nonce, seconds=self.answer_seconds):
+        if not await self._proves(found):
             return hint
         await self._move(_place_of(found))
         log.info("store.joined", store=str(self.store), owner_pid=found.pid)
@@ -244,6 +259,15 @@ def owner_check(store: str | os.PathLike[str], wait: Callable[[Coroutine[object,
         return hint.nonce if hint is not None and wait(knows_nonce(address, hint.nonce)) else None
 
     return ask
+
+
+def _is_stopped(pid: int) -> bool:
+    """Whether the system says that a process is stopped. Decides how long to wait for it, never who owns the store."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[:1] in (["T"], ["t"])
 
 
 def _place_of(hint: Hint) -> Place:
