@@ -9,7 +9,7 @@ from perdure.core import states
 from perdure.core.events import Event, Kind
 from perdure.core.views import Finding
 from perdure.core.work import Lane, WorkerInfo
-from perdure.engine.query import progress_of
+from perdure.engine.query import held_by, progress_of
 from perdure.engine.task import rules_of
 from perdure.engine.uncertain import settled_ms
 from perdure.store.protocol import Reads, Row
@@ -78,20 +78,15 @@ def _ready(
             f"{task['tool']} is tried again at {when}, for the {task['attempt'] + 1}. of {task['max_attempts']} times."
         )
         return Finding("note", what + why)
-    twin = next((other for other in tasks if _in_doubt(other, task)), None)
+    twin = held_by(task, tasks)
     if twin is not None:
-        what = f"{task['tool']} at {task['address']!r} waits until it is known what became of the equal call"
+        what = f"{task['tool']} at {task['address']!r} waits until it is known what becomes of the equal call"
         return Finding("note", f"{what} at {twin['address']!r}.")
     since = f"since {moment(task['run_at_ms'])} ({span(now_ms - task['run_at_ms'])})"
     missing = _missing(task, workers)
     if missing is not None:
         return Finding("problem", f"{task['tool']} waits {since}, and {missing}.", "perdure worker MODULE:AGENT")
     return Finding("note", f"{task['tool']} waits for a free slot on queue {task['queue']}, {since}.")
-
-
-def _in_doubt(other: Row, task: Row) -> bool:
-    equal = other["tool"] == task["tool"] and other["digest"] == task["digest"] and bool(task["digest"])
-    return equal and other["state"] == states.Task.UNCERTAIN
 
 
 def _missing(task: Row, workers: Sequence[WorkerInfo]) -> str | None:

@@ -10,6 +10,7 @@ import pytest
 from engine_bench import Bench, Outcome, named, once, task, wish
 from perdure.core.rules import TaskRules
 from perdure.core.work import Answer, Failure, LeasedTask
+from perdure.engine.diagnose import diagnose
 from perdure.engine.held import Beats, beat
 from perdure.engine.lease import lease
 from perdure.engine.rule import Rule, rule
@@ -323,3 +324,14 @@ def test_two_calls_in_doubt_do_not_wait_for_each_other(bench: Bench) -> None:
     bench.begin(first, "b3")
     bench.report(first, value=1)
     assert leased(bench) == ["2"]
+
+
+def test_the_doctor_says_which_call_a_held_one_waits_for(bench: Bench) -> None:
+    owner = called(bench, once("1"))
+    in_doubt(bench, owner)
+    bench.record(owner, once("2"))
+    now_ms = bench.clock.wall_ms()
+    found = bench.read(lambda reads: diagnose(reads, "default", owner.ref.execution, [], now_ms))
+    said = [one.what for one in found if "'2'" in one.what]
+    assert said == ["post at '2' waits until it is known what becomes of the equal call at '1'."]
+    assert any("effects rule" in (one.command or "") for one in found), "and who has to say"
