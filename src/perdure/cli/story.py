@@ -48,6 +48,7 @@ def head(view: ExecutionView, now_ms: int) -> RenderableType:
             Text(phrases.plain(view.message), style="red" if view.state == states.Execution.FAILED else "yellow")
         )
     lines += waits(view, now_ms)
+    lines += tree(view)
     return Group(*lines)
 
 
@@ -73,6 +74,24 @@ def waits(view: ExecutionView, now_ms: int) -> list[RenderableType]:
         if wait.kind == "ruling":
             command = f"  perdure effects rule {view.id} '{wait.address}' happened|run|give-up"
             lines.append(Text(command, style="cyan"))
+        if wait.kind == "token":
+            lines.append(Text(f"  perdure tokens complete {wait.detail.split()[1]} --value JSON", style="cyan"))
+        if wait.kind == "signal":
+            name = phrases.plain(wait.detail.removeprefix("signal "))
+            lines.append(Text(f"  perdure executions signal {view.id} '{name}' --value JSON", style="cyan"))
+    return lines
+
+
+def tree(view: ExecutionView) -> list[RenderableType]:
+    """Return a line for each execution above and below it."""
+    lines: list[RenderableType] = []
+    if view.parent is not None:
+        lines.append(Text(f"begun by {view.parent}", style="dim"))
+    for child in view.children:
+        text = Text.assemble("  " * child.depth, "└ ", (child.id, "bold"), "  ", phrases.plain(child.agent), "  ")
+        text.append_text(state_text(child.state, None))
+        text.append(f"  {phrases.plain(child.address)}", style="dim")
+        lines.append(text)
     return lines
 
 

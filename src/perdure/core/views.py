@@ -99,7 +99,7 @@ class ApprovalView:
 class WaitView:
     """One thing that an execution waits for."""
 
-    kind: Literal["task", "approval", "timer", "ruling", "model", "message"]
+    kind: Literal["task", "approval", "timer", "ruling", "model", "message", "token", "signal", "child"]
     address: str
     since_ms: int
     detail: str
@@ -117,6 +117,20 @@ class ExecutionSummary:
     created_ms: int
     updated_ms: int
     finished_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChildView:
+    """One execution of a tree."""
+
+    id: str
+    parent: str
+    address: str
+    """The step of the parent that began it."""
+    depth: int
+    """1 for a child of the root."""
+    agent: str
+    state: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +157,10 @@ class ExecutionView:
     created_ms: int
     updated_ms: int
     finished_ms: int | None
+    parent: str | None = None
+    """The execution that began it."""
+    children: tuple[ChildView, ...] = ()
+    """The tree below it: each after its parent."""
 
 
 @dataclass(frozen=True, slots=True)

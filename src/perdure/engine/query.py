@@ -19,6 +19,7 @@ from perdure.core.views import (
     WaitView,
 )
 from perdure.core.work import Failure
+from perdure.engine.query_waits import outside_waits, parent_of, tree_below
 from perdure.errors import NotFound
 from perdure.store.protocol import Params, Reads, Row
 
@@ -68,7 +69,7 @@ def execution_view(reads: Reads, company: str, execution: str) -> ExecutionView:
         input=events[0].data["input"],
         output=last.data["output"] if last.kind is Kind.COMPLETED else None,
         failure=Failure(last.data["code"], last.data["error"]) if last.kind is Kind.FAILED else None,
-        waits=tuple(waits_of(reads, row, approvals)),
+        waits=(*waits_of(reads, row, approvals), *outside_waits(reads, row, events)),
         approvals=tuple(approvals),
         usage=usage_of(events),
         last_seq=row["next_seq"] - 1,
@@ -76,6 +77,8 @@ def execution_view(reads: Reads, company: str, execution: str) -> ExecutionView:
         created_ms=row["created_ms"],
         updated_ms=row["updated_ms"],
         finished_ms=row["finished_ms"],
+        parent=parent_of(reads, row),
+        children=tree_below(reads, execution),
     )
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from engine_bench import AGENT, SPEC, Bench
+from engine_bench import AGENT, COMPANY, SPEC, Bench
 from perdure.core import codec
 from perdure.core.ids import shard_of
-from perdure.core.items import StartChild
+from perdure.core.items import AwaitSignal, OpenToken, StartChild
 from perdure.engine.claim import Claimed
 from perdure.engine.due import Sweep
 from perdure.engine.orphans import cancel_children
 from perdure.engine.park import Finish, Halt, finish, halt
+from perdure.engine.query import execution_view
+from perdure.engine.signal import Signal, signal
 
 
 def child(address: str = "child", id: str = "exe_child") -> StartChild:
@@ -147,3 +149,31 @@ def test_the_tree_below_an_execution_is_there_to_read(bench: Bench) -> None:
         ("exe_grandchild", "exe_child", 2),
     ]
     assert shard_of("exe_child") == held.ref.shard
+
+
+def test_the_view_names_what_is_waited_for_outside_and_the_tree(bench: Bench) -> None:
+    hash = "0" * 64
+    parent = bench.waiting(
+        child(), OpenToken("token yes", "d", "tok_1", "yes", hash, timeout_ms=5), AwaitSignal("signal go", "d", "go")
+    )
+    [held] = bench.claim()
+    bench.record(held, child(id="exe_grandchild"))
+    view = bench.read(lambda reads: execution_view(reads, COMPANY, parent.ref.execution))
+    assert [(wait.kind, wait.address) for wait in view.waits] == [
+        ("token", "token yes"),
+        ("signal", "signal go"),
+        ("child", "child"),
+    ]
+    assert view.waits[0].detail.startswith("token tok_1 (yes)")
+    assert [(one.id, one.depth) for one in view.children] == [("exe_child", 1), ("exe_grandchild", 2)]
+    below = bench.read(lambda reads: execution_view(reads, COMPANY, "exe_child"))
+    assert (below.parent, view.parent) == (parent.ref.execution, None)
+
+
+def test_what_has_come_is_waited_for_no_more(bench: Bench) -> None:
+    parent = bench.waiting(child(), AwaitSignal("signal go", "d", "go"), AwaitSignal("signal go/2", "d", "go"))
+    [held] = bench.claim()
+    end(bench, held)
+    bench.do(signal, Signal(COMPANY, parent.ref.execution, "signal", dedupe="k", name="go"))
+    view = bench.read(lambda reads: execution_view(reads, COMPANY, parent.ref.execution))
+    assert [wait.address for wait in view.waits] == ["signal go/2"]

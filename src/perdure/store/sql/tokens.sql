@@ -77,3 +77,7 @@ WITH RECURSIVE tree (shard, execution, parent, address, depth) AS (
 SELECT t.execution, t.parent, t.address, t.depth, e.agent, e.state, e.created_ms
 FROM tree t JOIN executions e ON e.shard = t.shard AND e.id = t.execution
 ORDER BY t.depth, t.execution LIMIT :limit;
+
+-- name: lineage_of
+-- Where an execution comes from.
+SELECT parent, parent_address, origin, origin_seq FROM lineage WHERE shard = :shard AND execution = :execution;

@@ -1,0 +1,68 @@
+"""Read what an execution waits for from outside, and which executions it began."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from perdure.core import states
+from perdure.core.events import Event, Kind
+from perdure.core.views import ChildView, WaitView
+from perdure.store.protocol import Reads, Row
+
+MOST_CHILDREN = 500
+"""Executions of one tree that are shown."""
+
+
+def outside_waits(reads: Reads, row: Row, events: Sequence[Event]) -> list[WaitView]:
+    """Return the tokens, signals and children that an execution waits for."""
+    if row["state"] in states.TERMINAL:
+        return []
+    scope = {"shard": row["shard"], "execution": row["id"]}
+    tokens = [_token(found) for found in reads.rows("open_tokens_of", **scope)]
+    return [*tokens, *_signals(events), *_children(events)]
+
+
+def _token(found: Row) -> WaitView:
+    until = f", which expires at {found['expires_ms']} ms" if found["expires_ms"] is not None else ""
+    return WaitView("token", found["address"], found["opened_ms"], f"token {found['id']} ({found['name']}){until}")
+
+
+def _signals(events: Sequence[Event]) -> Iterator[WaitView]:
+    """Return waits for which no signal came yet: of each name, those beyond the number of its signals."""
+    came = Counter(event.data["name"] for event in events if event.kind is Kind.SIGNAL)
+    for event in events:
+        if event.kind is Kind.WAIT_OPENED and event.data["kind"] == "signal":
+            name = event.data["name"]
+            if came[name] > 0:
+                came[name] -= 1
+            else:
+                yield WaitView("signal", event.address, event.at_ms, f"signal {name}")
+
+
+def _children(events: Sequence[Event]) -> Iterator[WaitView]:
+    ended = {event.address for event in events if event.kind is Kind.CHILD_ENDED}
+    for event in events:
+        if event.kind is Kind.CHILD_STARTED and event.address not in ended:
+            said = event.data
+            yield WaitView("child", event.address, event.at_ms, f"its child {said['execution']} of {said['agent']}")
+
+
+def parent_of(reads: Reads, row: Row) -> str | None:
+    """Return the execution that began this one, if one did."""
+    found = reads.row("lineage_of", shard=row["shard"], execution=row["id"])
+    return None if found is None else found["parent"]
+
+
+def tree_below(reads: Reads, execution: str) -> tuple[ChildView, ...]:
+    """Return the executions that this one began, and those that they did: each after its parent, oldest first."""
+    below: dict[str, list[Row]] = {}
+    for row in reads.rows("descendants_of", root=execution, limit=MOST_CHILDREN):
+        below.setdefault(row["parent"], []).append(row)
+    return tuple(_in_order(below, execution))
+
+
+def _in_order(below: dict[str, list[Row]], parent: str) -> Iterator[ChildView]:
+    for row in below.get(parent, ()):
+        yield ChildView(row["execution"], parent, row["address"], row["depth"], row["agent"], row["state"])
+        yield from _in_order(below, row["execution"])
