@@ -145,7 +145,22 @@ def _tasks(case: Case, *deliveries: str) -> Iterator[tuple[Step, Event]]:
 
 def _should_have_acted(step: Step, scheduled: Event, case: Case) -> bool:
     silent = scheduled.data.get("tool") in case.expect.silent_tools
-    return bool(step.first("task_completed")) and not silent and not any(call.effect for call in step.calls)
+    done = step.first("task_completed")
+    ran = done is not None and "served" not in done.data
+    return ran and not silent and not any(call.effect for call in step.calls)
+
+
+def served(case: Case) -> Iterator[Violation]:
+    """What got the receipt of an equal act did not act itself, and that act was done."""
+    for step, _ in _tasks(case, "at_least_once", "at_most_once"):
+        done = step.first("task_completed")
+        if done is None or "served" not in done.data:
+            continue
+        if step.calls:
+            yield case.broken("P3", "I4", f"{step.address}: served, and its body started {len(step.calls)} times")
+        first = case.steps.get(str(done.data["served"]))
+        if first is None or not (first.first("task_completed") or first.rulings("happened")):
+            yield case.broken("P3", "I4", f"{step.address}: served by {done.data['served']}, which was never done")
 
 
 def model_calls(case: Case) -> Iterator[Violation]:
@@ -295,6 +310,7 @@ RULES: tuple[Callable[[Case], Iterator[Violation]], ...] = (
     no_call_after_the_end,
     at_most_once,
     at_least_once,
+    served,
     model_calls,
     cancel_stops_new_calls,
     approvals_are_followed,

@@ -172,6 +172,19 @@ def test_a_ruling_to_run_allows_a_second_claim() -> None:
     assert "P3/I4" in str(story.check())
 
 
+def test_what_got_the_receipt_of_an_equal_act_has_not_acted_itself() -> None:
+    story, again = good(), "turn 1/tool/c3"
+    story.end_at("completed")
+    story.event("task_scheduled", again, tool="refund", delivery="at_most_once", key=f"exe_1/{again}")
+    story.event("task_completed", again, attempt=0, served=REFUND)
+    story.event("completed")
+    assert story.check().ok, str(story.check())
+    story.call("refund", again, len(story.events) - 1)
+    assert "served, and its body started" in str(story.check())
+    story.find("task_completed", again)["data"]["served"] = "turn 9/tool/x"
+    assert "which was never done" in str(story.check())
+
+
 def test_a_ruling_that_it_happened_is_believed() -> None:
     story = uncertain()
     story.end_at("completed")
