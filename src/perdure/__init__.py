@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     )
     from perdure.flow.durable import durable
     from perdure.runtime import AgentRuntime
+    from perdure.toolbox.http_tool import http_tool
     from perdure.version import VERSION as __version__
 
 _WHERE = {
@@ -79,6 +80,7 @@ _WHERE = {
     "Unreachable": "errors",
     "UserError": "errors",
     "durable": "flow.durable",
+    "http_tool": "toolbox.http_tool",
     "tool": "agent.tool",
 }
 
@@ -119,6 +121,7 @@ __all__ = [
     "UserError",
     "__version__",
     "durable",
+    "http_tool",
     "tool",
 ]
 

@@ -24,6 +24,7 @@ from perdure.models.port import ModelReply, ModelRequest
 from perdure.models.scripted import Step, turns
 from perdure.server.executor import ExecutorOptions
 from perdure.server.node import Node, Parts, end_former_leases
+from perdure.server.tool_source import ServerTools
 from perdure.store.ownership import open_owned
 from perdure.system import SystemClock
 from perdure.testing.clock import SeededRandom
@@ -208,6 +209,7 @@ async def node_over(
     clock: Clock | None = None,
     options: ExecutorOptions | None = None,
     environ: Mapping[str, str] | None = None,
+    tools: ServerTools | None = None,
 ) -> AsyncIterator[NodeBench]:
     """Open a node over the file in a folder, there or not; stop it at the end of the block."""
     script = script if isinstance(script, Script) else Script(script)
@@ -215,7 +217,7 @@ async def node_over(
     catalog = Catalog(scripted={"clerk": script}, environ=environ or {})
     random = SeededRandom(next(_seeds))
     owned = open_owned(folder / "p.db", clock=clock, random=random, on_takeover=end_former_leases)
-    node = Node(owned.store, Parts(catalog, clock, random, options or ExecutorOptions()), close=owned.close)
+    node = Node(owned.store, Parts(catalog, clock, random, options or ExecutorOptions(), tools), close=owned.close)
     node.start()
     try:
         yield NodeBench(node, script)

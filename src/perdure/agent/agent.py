@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
 
-from perdure.agent.spec import AgentSpec, LimitsEntry, ToolEntry, spec_from_json, spec_to_json, tightened
+from perdure.agent.spec import AgentSpec, LimitsEntry, ServerTool, ToolEntry, spec_from_json, spec_to_json, tightened
 from perdure.agent.tool import ToolDefinition, definition_of
 from perdure.core.codec import Json
 from perdure.core.delivery import Delivery, floor_of
@@ -47,7 +47,8 @@ class Agent:
     """`provider/model` or `provider:model`, for example `openai/gpt-5.5`; `scripted/NAME` for tests."""
     instructions: str | Callable[[], str] = ""
     """What the model is told; a function is called when an execution starts, and its text is kept with it."""
-    tools: Sequence[Callable[..., Any] | ToolDefinition] = ()
+    tools: Sequence[Callable[..., Any] | ToolDefinition | ServerTool] = ()
+    """Functions that workers run, and what `http_tool` returns, which the server calls."""
     max_turns: int = 25
     """Model requests with their tool calls; one more ends the execution as failed."""
     limits: Limits = field(default_factory=Limits)
@@ -80,14 +81,17 @@ class Agent:
         spec_from_json(spec_to_json(self._spec("")))  # refuses what a server would refuse
 
     def definitions(self) -> Mapping[str, ToolDefinition]:
-        """Return its tools by name."""
-        return {one.name: one for one in map(definition_of, self.tools)}
+        """Return the tools that workers run by name."""
+        return {one.name: one for one in map(definition_of, self._for_workers())}
 
     def lanes(self) -> dict[Lane, ToolDefinition]:
         """Return its tools, and their probes, by the address that tasks for them carry."""
         tools = list(self.definitions().values())
         probes = [probe for tool in tools if (probe := tool.probing()) is not None]
         return {Lane(self.name, one.name, one.options.queue): one for one in [*tools, *probes]}
+
+    def _for_workers(self) -> list[Callable[..., Any] | ToolDefinition]:
+        return [tool for tool in self.tools if not isinstance(tool, ServerTool)]
 
     def compile(self) -> dict[str, Json]:
         """Return the definition as JSON: what a server runs it from."""
@@ -104,7 +108,7 @@ class Agent:
             name=self.name,
             model=self.model,
             instructions=instructions,
-            tools=tuple(tightened(ToolEntry(**_entry(one)), self._floor()) for one in map(definition_of, self.tools)),
+            tools=tuple(tightened(_entry(one), self._floor()) for one in self.tools),
             limits=self._limits(),
             base_url=self.base_url,
             settings=settings,
@@ -132,8 +136,13 @@ class Agent:
         )
 
 
-def _entry(tool: ToolDefinition) -> dict[str, Any]:
-    return {**tool.spec(), "rules": tool.options.rules, "approval": tool.options.approval}
+def _entry(tool: Callable[..., Any] | ToolDefinition | ServerTool) -> ToolEntry:
+    if isinstance(tool, ServerTool):
+        return tool.entry
+    definition = definition_of(tool)
+    facts: dict[str, Any] = {**definition.spec()}
+    facts |= {"rules": definition.options.rules, "approval": definition.options.approval}
+    return ToolEntry(**facts)
 
 
 def _schema_of(kind: type[Any]) -> dict[str, Json]:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from perdure.agent.server_tools import HttpPart
 from perdure.core import codec
 from perdure.core.approval import DEFAULT_APPROVAL, ApprovalRules
 from perdure.core.codec import Json
 from perdure.core.delivery import Delivery, tighten
 from perdure.core.rules import DEFAULT_RULES, TaskRules
-from perdure.core.work import DEFAULT_QUEUE
+from perdure.core.work import DEFAULT_QUEUE, SERVER_QUEUE
 from perdure.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -42,10 +43,19 @@ class ToolEntry:
     """How definitions of the first release say what `rules` says since: it becomes part of them."""
     queue: str = DEFAULT_QUEUE
     rules: TaskRules = DEFAULT_RULES
+    http: HttpPart | None = None
+    """Set for a tool that the server calls; its queue is `SERVER_QUEUE`."""
 
     def __post_init__(self) -> None:
         if self.pause_ms is not None:
             object.__setattr__(self, "rules", replace(self.rules, pause_ms=self.pause_ms))
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTool:
+    """A tool that the server calls, as an agent's list has it: made by `http_tool`."""
+
+    entry: ToolEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +101,14 @@ def tightened(tool: ToolEntry, floor: Delivery) -> ToolEntry:
 
 def spec_to_json(spec: AgentSpec) -> dict[str, Json]:
     """Return the definition as JSON."""
-    return cast("dict[str, Json]", codec.to_json(asdict(spec), "agent"))
+    found = asdict(spec)
+    found["tools"] = [_without_nothing(tool) for tool in found["tools"]]
+    return cast("dict[str, Json]", codec.to_json(found, "agent"))
+
+
+def _without_nothing(tool: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what tools for workers have not: their definitions stay readable to older servers."""
+    return {name: value for name, value in tool.items() if name != "http" or value is not None}
 
 
 def spec_from_json(value: Json) -> AgentSpec:
@@ -111,6 +128,13 @@ def spec_from_json(value: Json) -> AgentSpec:
             "Is the client newer than the server? Upgrade the server first.",
             code="bad_agent",
         ) from None
+    for tool in spec.tools:
+        if (tool.queue == SERVER_QUEUE) != (tool.http is not None):
+            raise InvalidInput(
+                f"tool {tool.name!r} of agent {spec.name!r}: queue {SERVER_QUEUE!r} is for tools that a server calls, "
+                "and for all of those.",
+                code="bad_agent",
+            )
     names = [tool.name for tool in spec.tools]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

@@ -248,6 +248,11 @@ def _name(function: object, options: Options) -> str:
     name = options.get("name") or getattr(function, "__name__", None)
     if name is None:
         raise bad_tool(f"{function!r:.80}", "has no name; give it one with `@tool(name=...)`, or wrap it in a `def`")
+    return check_name(name)
+
+
+def check_name(name: str) -> str:
+    """Return a name that models accept. Raises `InvalidInput` (`bad_tool`)."""
     if not _NAME.fullmatch(name):
         raise bad_tool(name, "has a name that models do not accept: letters, digits, `_` and `-`, at most 64 of them")
     return name
@@ -296,4 +301,4 @@ def _attempts(name: str, retries: object, delivery: Delivery) -> int:
     return retries + 1
 
 
-__all__ = ["Options", "ToolDefinition", "ToolOptions", "check_options", "definition_of", "tool"]
+__all__ = ["Options", "ToolDefinition", "ToolOptions", "check_name", "check_options", "definition_of", "tool"]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from perdure.server.node import Node
     from perdure.server.options import ServeOptions
     from perdure.server.serve import Ready
+    from perdure.server.tool_source import ServerTools
 
 
 Host = Annotated[str, typer.Option(metavar="NAME", help="Where to listen.")]
@@ -52,6 +53,19 @@ PublicUrl = Annotated[
         show_default=False,
     ),
 ]
+AllowPrivate = Annotated[
+    bool,
+    typer.Option(
+        "--allow-private-http",
+        help="Let the tools that this server calls reach addresses that are not public: an intranet, this machine.",
+    ),
+]
+ToolEnv = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME", help="A variable that headers of such tools may refer to as ${env:NAME}. May be repeated."
+    ),
+]
 NoAuth = Annotated[bool, typer.Option("--insecure-no-auth", help="Ask for no key. Only on loopback.")]
 LeaseSeconds = Annotated[
     float,
@@ -79,6 +93,8 @@ def server(
     public_url: PublicUrl = "",
     lease_seconds: LeaseSeconds = 30.0,
     delivery_floor: DeliveryFloor = "at_least_once",
+    allow_private_http: AllowPrivate = False,
+    tool_env: ToolEnv = None,
     log_level: LogLevel = "info",
     as_json: AsJson = False,
     script: Annotated[list[str] | None, typer.Option(hidden=True, metavar="NAME=MODULE:SCRIPT")] = None,
@@ -93,6 +109,7 @@ def server(
     from perdure.runtime import default_store
     from perdure.server.options import ServeOptions
     from perdure.server.serve import run
+    from perdure.server.tool_source import tools_by
     from perdure.wire import state_file
     from perdure.worker.target import load_agents
 
@@ -112,6 +129,7 @@ def server(
         scripts=_scripts(script or ()),
         lease_ms=lease_ms or round(lease_seconds * 1000),
         delivery_floor=delivery_floor,
+        tools=tools_by(os.environ, tool_env or (), allow_private=allow_private_http),
         as_json=as_json,
     )
     left_running = run(_serve(plan, _open(plan)))
@@ -132,6 +150,7 @@ class Plan:
     scripts: dict[str, Script]
     lease_ms: int
     delivery_floor: str
+    tools: ServerTools
     as_json: bool
 
 
@@ -147,7 +166,7 @@ def _open(plan: Plan) -> Node:
 
     models = Catalog(scripted=plan.scripts)
     options = ExecutorOptions(lease_ms=plan.lease_ms, delivery_floor=floor_of(plan.delivery_floor))
-    parts = Parts(models, SystemClock(), SystemRandom(), options)
+    parts = Parts(models, SystemClock(), SystemRandom(), options, plan.tools)
     try:
         return open_node(plan.store, models, parts, ask=owner_check(plan.store, asyncio.run))
     except StoreInUse as error:

@@ -9,6 +9,8 @@ from typing import Literal
 from perdure.core.codec import Json
 
 DEFAULT_QUEUE = "default"
+SERVER_QUEUE = "?server"
+"""The queue of tools that a server calls itself. No worker can be asked for it: `?` is in no name of a queue."""
 LEASE_MS = 30_000
 """How long a leased task stays reserved without a heartbeat."""
 ORPHAN_LEASE_MS = 3_000

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from perdure.core import states
 from perdure.core.events import Event, Kind
 from perdure.core.views import Finding
-from perdure.core.work import Lane, WorkerInfo
+from perdure.core.work import SERVER_QUEUE, Lane, WorkerInfo
 from perdure.engine.query import held_by, progress_of
 from perdure.engine.task import rules_of
 from perdure.engine.uncertain import settled_ms
@@ -91,6 +91,8 @@ def _ready(
 
 def _missing(task: Row, workers: Sequence[WorkerInfo]) -> str | None:
     """Say what no connected worker serves; None if one serves this."""
+    if task["queue"] == SERVER_QUEUE:
+        return None  # every server serves it
     lanes = {lane for worker in workers for lane in worker.lanes}
     wanted = Lane(task["agent"], task["tool"], task["queue"])
     if wanted in lanes:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -32,9 +32,11 @@ from perdure.server.direct import DirectApi
 from perdure.server.executor import Executor, ExecutorOptions
 from perdure.server.functions import DirectFunctionSource
 from perdure.server.hub import Hub
+from perdure.server.silence import bury
 from perdure.server.store_time import StoreTime
 from perdure.server.sweeps import Sweeps
 from perdure.server.tasks import DirectTaskSource
+from perdure.server.tool_source import ServerTools, server_worker
 from perdure.service_loop import ServiceLoop
 from perdure.store.protocol import Store
 from perdure.store.tx import Tx
@@ -42,6 +44,9 @@ from perdure.store.writer import ThreadedWriter
 from perdure.version import VERSION
 
 log = get_log(__name__)
+
+TOOLS_DRAIN_SECONDS = 2.0
+"""How long calls that the server makes may go on while it leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,8 @@ class Parts:
     clock: Clock
     random: Random
     executor: ExecutorOptions = field(default_factory=ExecutorOptions)
+    tools: ServerTools | None = None
+    """How it calls the tools that servers call; None leaves them to others."""
 
 
 class Node:
@@ -199,7 +206,9 @@ class Node:
             async with anyio.create_task_group() as group:
                 group.start_soon(executor.run)
                 group.start_soon(Sweeps(self.bridge, self._store_time, parts.clock).run)
-                await leave.wait()
+                group.start_soon(bury, self.bridge)
+                async with self._calling_tools():
+                    await leave.wait()
                 group.cancel_scope.cancel()
         except* StoreFailed as errors:
             self._failed(_first(errors))
@@ -209,6 +218,18 @@ class Node:
             self.failure = self.failure or InternalError(f"the executor died: {found!r}; see the log and restart")
         if self.failure is None:
             await self.bridge.run(drop, Drop(executor.holder))
+
+    @asynccontextmanager
+    async def _calling_tools(self) -> AsyncGenerator[None]:
+        """Have the server's own tools called meanwhile; then let what runs come to an end, for a moment."""
+        if self.parts.tools is None:
+            yield
+            return
+        worker = server_worker(self, self.parts.tools)
+        async with anyio.create_task_group() as group:
+            group.start_soon(worker.run)
+            yield
+            worker.stop(TOOLS_DRAIN_SECONDS)
 
     def _failed(self, error: StoreFailed) -> None:
         self.failure = self.failure or error

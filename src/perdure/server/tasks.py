@@ -54,7 +54,7 @@ class DirectTaskSource:
         with self._node.hub.listening(topics, lambda _note: stir.set()):
             while True:
                 stir.clear()  # before looking: a task that is scheduled meanwhile must wake us
-                tasks = await self._bridge.run(lease, Lease(self._company, request))
+                tasks = await self.take(request)
                 left = (until_ms - clock.monotonic_ms()) / 1000
                 if tasks or left <= 0 or self._node.draining:
                     return tasks
@@ -62,6 +62,10 @@ class DirectTaskSource:
                     await asyncio.wait_for(stir.wait(), min(left, POLL_SECONDS))
                 except TimeoutError:
                     continue
+
+    async def take(self, request: LeaseRequest) -> list[LeasedTask]:
+        """Reserve what is ready now, without waiting."""
+        return await self._bridge.run(lease, Lease(self._company, request))
 
     async def begin(self, begin: Begin) -> Answer:
         return await self._bridge.run(begin_task, Beginning(self._company, begin))

@@ -130,7 +130,7 @@ class Worker:
             keeper=self._keeper,
             reports=self._reports,
             runners=self._runners,
-            tools=dict(tools),
+            tools=tools,
             dependencies=lambda agent: options.agent_dependencies.get(agent, options.dependencies),
             clock=clock,
             random=random,

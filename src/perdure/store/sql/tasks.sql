@@ -191,6 +191,10 @@ WHERE state IN ('leased', 'begun') AND lease_until_ms < :now_ms ORDER BY lease_u
 SELECT shard, execution, address, fence FROM tasks
 WHERE state IN ('leased', 'begun') AND worker LIKE :prefix;
 
+-- name: holders
+-- Workers that hold tasks: asked when a server begins, about those that may have died before.
+SELECT DISTINCT company, worker FROM tasks WHERE state IN ('leased', 'begun');
+
 -- name: tasks_of
 -- All tasks of an execution, in the order they were scheduled.
 SELECT * FROM tasks WHERE shard = :shard AND execution = :execution ORDER BY scheduled_seq;
@@ -207,3 +211,10 @@ ORDER BY updated_ms DESC LIMIT :limit;
 -- When the next delayed task of a queue is due.
 SELECT MIN(run_at_ms) AS due_ms FROM tasks
 WHERE company = :company AND queue = :queue AND state = 'ready' AND run_at_ms > :now_ms;
+
+-- name: server_lanes
+-- Which tools of which agents have tasks on a queue whose takers are told so; the longest due first.
+SELECT t.agent, t.tool FROM tasks t
+JOIN executions e ON e.shard = t.shard AND e.id = t.execution
+WHERE t.company = :company AND t.queue = :queue AND t.state = 'ready' AND e.state NOT IN ('paused', 'stuck')
+GROUP BY t.agent, t.tool ORDER BY MIN(t.run_at_ms) LIMIT :limit;

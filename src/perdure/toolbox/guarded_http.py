@@ -1,0 +1,146 @@
+"""Connect only where a server may: to public addresses, found out once and used as they were checked.
+
+A name that answers differently the second time, a redirect into the house and odd spellings of an address all end
+here: what is checked is the very address that the connection goes to.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+import anyio
+import httpx2
+
+from perdure.agent.server_tools import REFERENCE
+from perdure.errors import PermanentError
+
+Resolve = Callable[[str, int], Awaitable[list[str]]]
+"""From a host and port to the addresses it has now. Raises `OSError`."""
+
+CONNECT_SECONDS = 10.0
+_MOST_ADDRESSES = 8
+
+_GLOBAL_V6 = ipaddress.ip_network("2000::/3")
+_REFUSED = [
+    ipaddress.ip_network(text)
+    for text in (
+        # Written out, as the standard library's list of what is not global changes from version to version.
+        "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 "
+        "192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4 "
+        "168.63.129.16/32 "  # a cloud's metadata, at an address that looks public
+        "192.88.99.0/24 2001::/23 2002::/16 "  # tunnels and relays: IPv4 in IPv6, whatever address that is
+        "2001:db8::/32 3fff::/20"
+    ).split()
+]
+
+
+class AddressRefused(PermanentError):
+    """The server may not connect there."""
+
+    default_code = "address_refused"
+
+
+class SecretRefused(PermanentError):
+    """A reference to a variable that is not there, or that the operator does not allow."""
+
+    default_code = "secret_refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Outbound:
+    """What tools that the server calls may do: its operator's word."""
+
+    allow_private: bool = False
+    """Whether addresses that are not public are connected to as well."""
+    variables: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """The variables of the environment that `${env:NAME}` may stand for, with their values."""
+
+    def resolved(self, headers: Mapping[str, str]) -> dict[str, str]:
+        """Return headers with the values that they refer to. Raises `SecretRefused`."""
+        return {name: REFERENCE.sub(lambda found: self._value(found[1]), text) for name, text in headers.items()}
+
+    def secrets(self, headers: Mapping[str, str]) -> list[str]:
+        """Return the values that these headers refer to, the longest first."""
+        names = {name for text in headers.values() for name in REFERENCE.findall(text)}
+        return sorted({self.variables.get(name, "") for name in names} - {""}, key=len, reverse=True)
+
+    def _value(self, name: str) -> str:
+        value = self.variables.get(name)
+        if value is None:
+            raise SecretRefused(
+                f"${{env:{name}}} is not a variable that this server gives to tools. Set it where the server starts, "
+                f"and allow it there: --tool-env {name}."
+            )
+        if not value.isprintable() or not value.isascii():
+            raise SecretRefused(f"${{env:{name}}} holds what no header can carry: it is not printable ASCII.")
+        return value
+
+
+def is_public(address: str) -> bool:
+    """Say whether an address, as numbers, is one of the public internet, and of nothing closer."""
+    found = ipaddress.ip_address(address)
+    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
+        found = found.ipv4_mapped
+    if not found.is_global or found.is_multicast or found.is_reserved or found.is_unspecified:
+        return False
+    if isinstance(found, ipaddress.IPv6Address) and found not in _GLOBAL_V6:
+        return False
+    return not any(found in network for network in _REFUSED if network.version == found.version)
+
+
+async def resolve(host: str, port: int) -> list[str]:
+    """Ask the system."""
+    found = await anyio.getaddrinfo(host, port)
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+class GuardedTransport(httpx2.AsyncBaseTransport):
+    """Makes each request on a connection of its own, to an address that was checked. Ignores proxies."""
+
+    def __init__(self, outbound: Outbound, resolve: Resolve = resolve) -> None:
+        self._outbound, self._resolve = outbound, resolve
+        # Connections are not kept: they are told apart by address, and two names may share one.
+        limits = httpx2.Limits(max_keepalive_connections=0)
+        self._inner = httpx2.AsyncHTTPTransport(trust_env=False, limits=limits)
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Raises `AddressRefused`, and `httpx2.ConnectError` if nothing was sent."""
+        host = request.url.raw_host.decode("ascii")
+        if request.url.scheme not in ("http", "https"):
+            raise AddressRefused(f"{request.url.scheme}://{host}: only http and https are served.")
+        port = request.url.port or (443 if request.url.scheme == "https" else 80)
+        failed: httpx2.ConnectError | httpx2.ConnectTimeout | None = None
+        for address in await self._addresses(host, port):
+            try:
+                return await self._inner.handle_async_request(_to(request, host, address))
+            except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+                failed = error
+        raise failed or httpx2.ConnectError(f"{host} has no address", request=request)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def _addresses(self, host: str, port: int) -> list[str]:
+        """Return where a host is, if all of it is where this server may connect to."""
+        try:
+            with anyio.fail_after(CONNECT_SECONDS):
+                found = await self._resolve(host, port)
+        except (OSError, UnicodeError) as error:
+            raise httpx2.ConnectError(f"{host} was not found: {error}") from error
+        if not self._outbound.allow_private:
+            for address in found:
+                if not is_public(address):
+                    raise AddressRefused(
+                        f"{host} is at {address}, which is no public address: this server does not connect there. Its "
+                        "operator can allow it: --allow-private-http."
+                    )
+        return found[:_MOST_ADDRESSES]
+
+
+def _to(request: httpx2.Request, host: str, address: str) -> httpx2.Request:
+    """Return the request for one address. The name stays in its `Host` header and in what TLS checks."""
+    extensions = {**request.extensions, "sni_hostname": host}
+    url = request.url.copy_with(host=address)
+    return httpx2.Request(request.method, url, headers=request.headers, stream=request.stream, extensions=extensions)
