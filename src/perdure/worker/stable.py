@@ -11,6 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from perdure.core.events import Event
@@ -225,6 +226,7 @@ class Stable:
         definition = self._definitions[FunctionLane(claimed.name, claimed.build)]
         function = _function(definition, events[0].data["input"], claimed.tokens)
         run = Run(claimed.execution, function, self._clock, self._new_id)
+        run.on_real_io = partial(_say_real_io, claimed.execution)
         return _Live(run, claimed.fence), events
 
     def _keep(self, execution: str, live: _Live) -> None:
@@ -237,6 +239,15 @@ class Stable:
 
     def _new_id(self, prefix: str) -> str:
         return new_id(prefix, self._clock, self._random)
+
+
+def _say_real_io(execution: str, places: list[str]) -> None:
+    log.warning(
+        "execution.real_io",
+        execution=execution,
+        at=places,
+        action="it keeps its worker meanwhile; put what waits there into a step",
+    )
 
 
 def _function(definition: DurableDefinition, input: Any, tokens: Issuer | None) -> Function:
