@@ -15,6 +15,7 @@ BRIEFLY = {
     "recovery": ["--sizes", "100", "--no-bar"],
     "startup": ["--runs", "1", "--seconds", "0.5"],
     "steps": ["--rounds", "1", "--seconds", "0.3", "--concurrency", "5", "--no-bar", "--http"],
+    "timers": ["--timers", "200", "--window", "1", "--leases", "3"],
     "writer": ["--rounds", "1", "--seconds", "0.1"],
 }
 pytestmark = pytest.mark.bench
