@@ -30,7 +30,7 @@ _FUNCTIONS = "durable functions have runs of their own: test_functions.py"
 
 UNREACHED: dict[str, str] = dict.fromkeys(
     "claim_lanes shrink_owned claim_executions renew_executions release_executions journal".split(), _FUNCTIONS
-)
+) | {"fork": "a fork is another run: test_fork.py"}
 """Operation or request -> why no run commits or sends it by itself."""
 
 

@@ -224,7 +224,7 @@ class Stable:
         elif events[-1].seq < claimed.last_seq:
             events += await journal.events(events[-1].seq)
         definition = self._definitions[FunctionLane(claimed.name, claimed.build)]
-        function = _function(definition, events[0].data["input"], claimed.tokens)
+        function = function_of(definition, events[0].data["input"], claimed.tokens)
         run = Run(claimed.execution, function, self._clock, self._new_id)
         run.on_real_io = partial(_say_real_io, claimed.execution)
         return _Live(run, claimed.fence), events
@@ -250,7 +250,7 @@ def _say_real_io(execution: str, places: list[str]) -> None:
     )
 
 
-def _function(definition: DurableDefinition, input: Any, tokens: Issuer | None) -> Function:
+def function_of(definition: DurableDefinition, input: Any, tokens: Issuer | None) -> Function:
     async def function(ctx: Context) -> Any:
         ctx.issuer = tokens
         return await run_durable(ctx, definition, input)

@@ -43,6 +43,14 @@ def load_target(target: str) -> object:
     return found
 
 
+def load_module(name: str) -> ModuleType:
+    """Import a module. The working directory is searched first. Raises `InvalidInput` (`bad_target`)."""
+    if not name or ":" in name or name.endswith(".py") or "/" in name:
+        stem = name.partition(":")[0].removesuffix(".py").strip("./").replace("/", ".") or "my_module"
+        raise _bad(name, f"is not the name of a module; for example {stem}")
+    return _import(name, name)
+
+
 def _declared(target: str, found: object) -> Agent | DurableDefinition:
     if callable(found) and is_durable(found):
         return durable_definition(found)

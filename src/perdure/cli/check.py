@@ -1,0 +1,133 @@
+"""`perdure check`: does durable code keep to what can be recorded, and does it go with the executions that live?"""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from perdure.cli.connect import AsJson, Server
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from perdure.client.http import HttpApi
+    from perdure.core.events import Event
+    from perdure.flow.durable import DurableDefinition
+
+_PAGE = 1000
+
+
+def check(
+    module: Annotated[str, typer.Argument(metavar="MODULE", help="Where durable functions are: `shop.functions`.")],
+    live: Annotated[
+        bool, typer.Option("--live/--no-live", help="Also run the executions that live against this code.")
+    ] = True,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check durable functions: what they use outside steps, and whether they go with the executions that live.
+
+    Names time, chance, environment and IO outside steps, with line and cure. Then runs every execution that has not
+    ended against the code, without its steps' bodies and without writing anything. Exit code 1 if it finds something.
+    """
+    from perdure.cli import failure
+    from perdure.cli.terminal import print_json
+    from perdure.worker.target import load_module
+
+    found = load_module(module)
+    uses = _uses(found)
+    mismatches, looked = _live(found, server) if live else ([], 0)
+    if as_json:
+        print_json({"outside_steps": uses, "mismatches": mismatches, "executions": looked})
+    else:
+        for one in uses:
+            typer.echo(f"{one['path']}:{one['line']}: {one['function']} uses {one['what']} ({one['kind']}) outside a")
+            typer.echo(f"    step: {one['cure']}.")
+        for one in mismatches:
+            typer.echo(f"{one['execution']} ({one['function']}): {one['why']}")
+        functions = len(_definitions(found))
+        typer.echo(f"{functions} durable functions, {looked} live executions, {len(uses) + len(mismatches)} findings.")
+    if uses or mismatches:
+        failure.stop(failure.FAILED)
+
+
+def _uses(module: ModuleType) -> list[dict[str, Any]]:
+    from dataclasses import asdict
+
+    from perdure.worker.outside_steps import find_outside_steps
+
+    path = Path(inspect.getsourcefile(module) or module.__name__)
+    source = inspect.getsource(module)
+    shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    return [{"path": str(shown), **asdict(one)} for one in find_outside_steps(source)]
+
+
+def _definitions(module: ModuleType) -> dict[str, DurableDefinition]:
+    from perdure.flow.durable import durable_definition, is_durable
+
+    found = [durable_definition(one) for one in vars(module).values() if callable(one) and is_durable(one)]
+    return {one.name: one for one in found}
+
+
+def _live(module: ModuleType, server: str | None) -> tuple[list[dict[str, Any]], int]:
+    """Return the executions that do not go with the code, and how many were looked at. Without a server, none."""
+    from perdure.cli.connect import ask
+    from perdure.errors import Unreachable
+
+    definitions = _definitions(module)
+    try:
+        logs = ask(server, lambda api: _logs(api, list(definitions)))
+    except Unreachable:
+        if server is not None:
+            raise
+        typer.echo("No server runs here, so no executions were looked at. --no-live leaves them out.", err=True)
+        return [], 0
+    return _rerun_all(definitions, logs), len(logs)
+
+
+async def _logs(api: HttpApi, names: list[str]) -> list[tuple[str, str, list[Event]]]:
+    """Return the logs of all executions of these functions that have not ended."""
+    from perdure.core import states
+
+    logs: list[tuple[str, str, list[Event]]] = []
+    for name in names:
+        cursor: str | None = None
+        while True:
+            page = await api.executions(agent=name, cursor=cursor, limit=500)
+            lives = [one.id for one in page.items if one.state not in states.TERMINAL]
+            logs += [(execution, name, await _log(api, execution)) for execution in lives]
+            cursor = page.cursor
+            if cursor is None:
+                break
+    return logs
+
+
+async def _log(api: HttpApi, execution: str) -> list[Event]:
+    events: list[Event] = []
+    while page := await api.events(execution, after=len(events), limit=_PAGE):
+        events += page
+    return events
+
+
+def _rerun_all(
+    definitions: dict[str, DurableDefinition], logs: list[tuple[str, str, list[Event]]]
+) -> list[dict[str, Any]]:
+    import asyncio
+
+    from perdure.flow.scope import scoped_tasks
+    from perdure.system import SystemClock, SystemRandom
+    from perdure.worker.rerun import rerun
+
+    async def all_of_them() -> list[dict[str, Any]]:
+        scoped_tasks(asyncio.get_running_loop())
+        found: list[dict[str, Any]] = []
+        for execution, name, log in logs:
+            why = await rerun(definitions[name], log, SystemClock(), SystemRandom())
+            if why is not None:
+                found.append({"execution": execution, "function": name, "why": why})
+        return found
+
+    return asyncio.run(all_of_them())

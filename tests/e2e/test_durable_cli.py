@@ -1,0 +1,91 @@
+"""Durable functions and forks from the command line: `perdure worker`, `perdure check`, `perdure executions fork`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli_processes import Home, until
+from perdure.core.functions import function_spec
+from perdure.core.views import StartRequest
+from perdure.core.work import FunctionLane
+from perdure.runtime import AgentRuntime
+
+CODE = '''
+from perdure.flow import durable, signal, step
+
+
+@durable(build="b1")
+async def patient(who: str) -> str:
+    greeting = await step(greet, who)
+    await signal("go")
+    return greeting
+
+
+def greet(who: str) -> str:
+    return f"hello {who}"
+'''
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    made = Home(tmp_path)
+    yield made
+    made.close()
+
+
+def write(home: Home, name: str, code: str) -> str:
+    (home.folder / f"{name}.py").write_text(code, encoding="utf-8")
+    return name
+
+
+def start(home: Home, name: str, input: Any) -> str:
+    state = json.loads((home.folder / "perdure" / "server.json").read_text(encoding="utf-8"))
+    with AgentRuntime(state["url"], api_key=state["key"], serve_tools=False) as runtime:
+        request = StartRequest(function_spec(FunctionLane(name, "b1")), input)
+        return runtime.wait(runtime.api.start(request)).id
+
+
+def test_a_check_tells_code_that_does_not_go_with_what_lives(home: Home) -> None:
+    home.serve()
+    home.work(f"{write(home, 'shop_functions', CODE)}:patient")
+    execution = start(home, "patient", "ann")
+    until(lambda: home.json("executions", "show", execution)["execution"]["state"] == "waiting", "the wait")
+    same = home.process("check", "shop_functions", "--json")
+    assert same.returncode == 0, same.stdout + same.stderr
+    assert json.loads(same.stdout) == {"outside_steps": [], "mismatches": [], "executions": 1}
+    write(home, "changed", CODE.replace("step(greet, who)", "step(greet, who, name='welcome')"))
+    changed = home.process("check", "changed", "--json")
+    assert changed.returncode == 1
+    [found] = json.loads(changed.stdout)["mismatches"]
+    assert (found["execution"], found["function"]) == (execution, "patient")
+    assert "'greet'" in found["why"]
+    assert home.json("executions", "show", execution)["execution"]["state"] == "waiting"
+
+
+def test_a_check_names_what_is_outside_steps_with_line_and_cure(home: Home) -> None:
+    code = "import time\n" + CODE.replace("    await signal", "    print(time.time())\n    await signal")
+    done = home.process("check", write(home, "timely", code), "--no-live")
+    assert done.returncode == 1
+    assert "timely.py:9: patient uses time.time (time) outside a" in done.stdout
+    assert "now()" in done.stdout
+
+
+def test_a_fork_from_the_command_line_goes_on_with_its_edits(home: Home) -> None:
+    home.serve()
+    home.work()
+    state = json.loads((home.folder / "perdure" / "server.json").read_text(encoding="utf-8"))
+    from cli_agents import agent
+
+    with AgentRuntime(state["url"], api_key=state["key"], serve_tools=False) as runtime:
+        origin = runtime.run(agent, "plain")
+        assert origin.status == "completed"
+    made = home.json("executions", "fork", origin.execution_id, "--at", "1", "--edit", "prompt=plain")["id"]
+    until(lambda: home.json("executions", "show", made)["execution"]["state"] == "completed", "the fork's end")
+    refused = home.command("executions", "fork", origin.execution_id, "--at", "1", "--edit", "colour=red")
+    assert refused.returncode != 0
+    assert "none of prompt=TEXT" in refused.stderr
