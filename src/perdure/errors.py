@@ -110,19 +110,20 @@ class StoreFull(Retryable):
 class RetryLater(Retryable):
     """Raise it in a tool: this try failed, and the next one shall begin `after` so long, and not earlier.
 
-    `after` is a `timedelta` or seconds, from 0 to 366 days; it replaces the pause of the tool's retry policy. The try
-    counts: when the tool's attempts or its deadline are used up, the call has failed for good.
-    Raises `InvalidInput` for an `after` that is none.
+    `after` is a `timedelta` or seconds, from 0 to 366 days; it replaces the pause of the tool's retry policy, which
+    counts without it. The try counts: when the tool's attempts or its deadline are used up, the call has failed for
+    good. Raises `InvalidInput` for an `after` that is none.
     """
 
     default_code = "retry_later"
 
-    def __init__(self, message: str = "", *, after: timedelta | float) -> None:
+    def __init__(self, message: str = "", *, after: timedelta | float | None = None, **details: Any) -> None:
         seconds = after.total_seconds() if isinstance(after, timedelta) else after
-        if not 0 <= seconds <= _LONGEST_SECONDS:
+        if seconds is not None and not 0 <= seconds <= _LONGEST_SECONDS:
             raise InvalidInput(f"RetryLater(after={after!r}): expected a time from 0 seconds to 366 days.")
-        super().__init__(message or f"to be tried again after {seconds:g} s")
-        self.after_seconds = float(seconds)
+        super().__init__(message or "to be tried again later", **details)
+        self.after_seconds = seconds
+        """None: after the pause of the policy."""
 
 
 class Terminal(PerdureError):

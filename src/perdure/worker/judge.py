@@ -54,7 +54,9 @@ def judge(
         case NotDone():
             return Raised(NOT_DONE, shorten(error.message))
         case RetryLater():
-            return Raised(error.code, shorten(error.message), retry_after_ms=round(error.after_seconds * 1000))
+            after = error.after_seconds
+            pause_ms = None if after is None else round(after * 1000)
+            return Raised(error.code, shorten(error.message), retry_after_ms=pause_ms)
         case _ if no_retry and isinstance(error, no_retry):
             return Raised("not_retryable", describe(error), permanent=True)
         case _:

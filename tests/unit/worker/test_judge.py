@@ -37,7 +37,7 @@ def test_types_in_no_retry_are_not_tried_again_nor_what_derives_from_them() -> N
     assert judge(TypeError("odd"), "t", no_retry=(ValueError,)) == Raised("tool_error", "TypeError: odd")
 
 
-@pytest.mark.parametrize(("after", "pause_ms"), [(0, 0), (2.5, 2_500), (timedelta(hours=1), 3_600_000)])
+@pytest.mark.parametrize(("after", "pause_ms"), [(0, 0), (2.5, 2_500), (timedelta(hours=1), 3_600_000), (None, None)])
 def test_a_tool_says_when_it_wants_to_be_tried_again(after: Any, pause_ms: int) -> None:
     assert judge(RetryLater("busy", after=after), "t") == Raised("retry_later", "busy", retry_after_ms=pause_ms)
 
