@@ -11,7 +11,20 @@ from typing import Any, TypeVar
 from memory_journal import MemoryLog
 from perdure.core.events import ASKED
 from perdure.core.tokens import Issuer
-from perdure.flow import completed, first, gather_at_most, now, patched, signal, sleep, step, this_step, timeout, token
+from perdure.flow import (
+    StepFailed,
+    completed,
+    first,
+    gather_at_most,
+    now,
+    patched,
+    signal,
+    sleep,
+    step,
+    this_step,
+    timeout,
+    token,
+)
 from perdure.flow.context import Context, Try
 from perdure.flow.durable import DurableDefinition, run_durable
 from perdure.flow.scope import scoped_tasks
@@ -41,6 +54,8 @@ class DurableProgram(Program):
     order: list[str] = field(default_factory=list)
     """Shared by all branches."""
     keep_order: bool = True
+    acted: list[str] = field(default_factory=list)
+    """Bodies of `at_most_once` steps that began, in all lives of it."""
     slow: float = 0.0
     """How many of its steps take very long: a log is then cut while its branches stand in very different places."""
 
@@ -66,6 +81,8 @@ class DurableProgram(Program):
         match op[0]:
             case "step":
                 return await step(self._work)
+            case "once":
+                return await self._once()
             case "token":
                 return await (await token("t"))
             case "signal":
@@ -105,6 +122,17 @@ class DurableProgram(Program):
             return await timeout(branches[0], 5)
         except TimeoutError:
             return "late"
+
+    async def _once(self) -> str:
+        try:
+            return await step(self._act, delivery="at_most_once")
+        except StepFailed as failure:
+            return failure.code
+
+    async def _act(self) -> str:
+        self.acted.append(this_step().address)
+        await asyncio.sleep(self.io.random() * 0.3)
+        return "acted"
 
     async def _work(self) -> str:
         return f"value of {this_step().address}"

@@ -103,9 +103,15 @@ class MemoryLog:
         """Return what was asked for and waits for an answer, by address."""
         waiting = {event.address: event for event in self.events if event.kind in ASKED}
         for event in self.events:
-            if event.kind not in ASKED or event.kind is Kind.STEP_RECORDED:
+            if (event.kind not in ASKED or event.kind is Kind.STEP_RECORDED) and not self._leaves_open(event):
                 waiting.pop(event.address, None)
         return waiting
+
+    def _leaves_open(self, event: Event) -> bool:
+        """Say whether a claim that the holder made itself goes on after this."""
+        inline = any("nonce" in one.data for one in self.events if one.address == event.address)
+        ruled_run = event.kind is Kind.EFFECT_RULED and event.data.get("ruling") == "run"
+        return inline and (ruled_run or event.kind in (Kind.TASK_BEGUN, Kind.TASK_UNCERTAIN))
 
 
 class MemoryJournal:
@@ -127,6 +133,8 @@ class MemoryJournal:
         for item in items:
             if isinstance(item, EndStep):
                 self._end(item)
+            elif isinstance(item, BeginStep) and any(one.address == item.address for one in self._log.events):
+                self._append(Kind.TASK_BEGUN, item.address, nonce=item.nonce)
             elif item.address not in known:
                 kind, data = _fact(item)
                 self._append(kind, item.address, item.digest, **data)
@@ -137,14 +145,16 @@ class MemoryJournal:
         return self._log.events[seen:]
 
     def _end(self, item: EndStep) -> None:
-        nonces = [one.data["nonce"] for one in self._log.events if one.kind is Kind.TASK_BEGUN and "nonce" in one.data]
-        ended = {Kind.TASK_COMPLETED, Kind.TASK_FAILED, Kind.TASK_UNCERTAIN}
+        latest = [one for one in self._log.events if one.address == item.address][-1]
+        nonces = [one.data["nonce"] for one in self._log.events if "nonce" in one.data and one.address == item.address]
         if item.outcome == "lost":
-            if not any(one.kind in ended and one.address == item.address for one in self._log.events):
+            if latest.kind is Kind.TASK_BEGUN:
                 self._append(Kind.TASK_UNCERTAIN, item.address, why="gone")
-        elif item.nonce in nonces and item.outcome == "completed":
+        elif item.nonce != nonces[-1] or latest.kind not in (Kind.TASK_BEGUN, Kind.TASK_UNCERTAIN):
+            return
+        elif item.outcome == "completed":
             self._append(Kind.TASK_COMPLETED, item.address, value=codec.decode(item.value))
-        elif item.nonce in nonces:
+        elif latest.kind is Kind.TASK_BEGUN:
             self._append(Kind.TASK_UNCERTAIN, item.address, why=item.outcome)
 
     async def events(self, after: int) -> list[Event]:

@@ -167,7 +167,10 @@ class _World:
 
     def _answer(self, address: str) -> None:
         log, dice = self._log, self._dice
-        match log.open()[address].kind:
+        asked = log.open()[address]
+        match asked.kind:
+            case Kind.TASK_SCHEDULED if asked.data.get("delivery") == "at_most_once":
+                self._rule(address)
             case Kind.TASK_SCHEDULED if dice.random() < 0.2:
                 log.append(Kind.TASK_UNCERTAIN, address, why="?")
                 log.append(Kind.EFFECT_RULED, address, ruling="happened")
@@ -180,6 +183,13 @@ class _World:
                 self._resolve(address, log.open()[address].data)
             case _:
                 log.append(Kind.TIMER_FIRED, address)
+
+    def _rule(self, address: str) -> None:
+        """Say what a claim came to that the execution's holder made itself, once nobody knows."""
+        latest = [event.kind for event in self._log.events if event.address == address][-1]
+        if latest is Kind.TASK_UNCERTAIN:
+            ruling = self._dice.choice(["happened", "run", "give_up"])
+            self._log.append(Kind.EFFECT_RULED, address, ruling=ruling, value="ruled", by="world")
 
     def _resolve(self, address: str, wait: dict[str, Any]) -> None:
         match wait.get("kind"):

@@ -97,6 +97,21 @@ def test_whatever_part_of_it_was_done_the_rest_has_the_same_addresses(program: l
         assert addresses(found) == addresses(then)
 
 
+@settings(max_examples=150)
+@given(ops(st.sampled_from([("once",), ("once",), ("step",), ("sleep",), ("io",)]), JOINS + RACES), SEEDS)
+def test_a_claimed_body_starts_once_for_each_claim_and_every_claim_ends(program: list[Op], seed: int) -> None:
+    made = DurableProgram(program, io=random.Random(seed))
+    log = in_durable_time(lambda: live(made, seed))
+    rulings = [event.address for event in log.events if event.data.get("ruling") == "run"]
+    for address in set(made.acted):
+        begun = [event for event in log.events if event.kind is Kind.TASK_BEGUN and event.address == address]
+        assert made.acted.count(address) <= len(begun) <= 1 + rulings.count(address)
+    if log.events[-1].kind is Kind.COMPLETED:
+        latest = {event.address: event.kind for event in log.events if event.address in made.acted}
+        assert Kind.TASK_BEGUN not in latest.values()
+        assert Kind.TASK_UNCERTAIN not in latest.values()
+
+
 def test_the_programs_reach_every_kind_of_event() -> None:
     """What they do not reach, the properties above say nothing about."""
     program: list[Any] = [
