@@ -62,15 +62,18 @@ async def test_a_get_says_the_same_of_every_token_and_changes_nothing(tmp_path: 
         assert await server.api().events(execution) == before
 
 
-async def test_an_address_that_guesses_is_held_off(tmp_path: Path) -> None:
+async def test_an_address_that_guesses_is_told_to_stop_and_keeps_nobody_else_back(tmp_path: Path) -> None:
     async with serving(tmp_path / "s.db") as server:
-        _, secret, _ = await with_token(server.node)
+        execution, secret, _ = await with_token(server.node)
         for number in range(MOST_MISSES):
             reply = await ask(server, "POST", f"/v1/tokens/{STRANGER.secret(str(number))}", "1")
             assert (reply.status, reply.code) == (404, "no_such_token")
-        reply = await ask(server, "POST", f"/v1/tokens/{secret}", "1")
+        commits = len(await server.api().events(execution))
+        reply = await ask(server, "POST", f"/v1/tokens/{STRANGER.secret('more')}", "1")
         assert (reply.status, reply.code) == (429, "rate_limited")
         assert 0 < int(reply.headers["retry-after"]) <= 60
+        assert len(await server.api().events(execution)) == commits
+        assert (await ask(server, "POST", f"/v1/tokens/{secret}", "1")).status == 200
 
 
 async def test_what_has_not_the_form_of_a_secret_gets_no_further_than_the_gate(tmp_path: Path) -> None:

@@ -47,6 +47,10 @@ class Backend(Protocol):
         """Return whose key it is, or None if it is unknown or revoked. The edge remembers an answer for seconds."""
         ...
 
+    async def knows_token(self, secret: str) -> bool:
+        """Say whether a wait was ever opened with this secret. Only reads, so that guesses cost no write."""
+        ...
+
     async def add_key(self, company: str, name: str, key: str) -> None:
         """Store the hash of a new key. On return it is durable."""
         ...

@@ -17,7 +17,7 @@ from typing import Any, cast
 import anyio
 
 from perdure.core.ports import Clock, Random
-from perdure.core.tokens import Issuer, company_key
+from perdure.core.tokens import Issuer, company_key, hash_of
 from perdure.core.views import ServerInfo
 from perdure.core.work import WorkerInfo
 from perdure.engine.due import Sweep
@@ -171,6 +171,9 @@ class Node:
 
     async def authenticate(self, key: str) -> Principal | None:
         return await self.bridge.read(lambda reads: principal_of(reads, key))
+
+    async def knows_token(self, secret: str) -> bool:
+        return await self.bridge.glance(lambda reads: reads.row("token_by_hash", token=hash_of(secret)) is not None)
 
     async def add_key(self, company: str, name: str, key: str) -> None:
         await self.bridge.run(add_key, AddKey(company, name, key))

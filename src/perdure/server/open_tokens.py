@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 from perdure.core import tokens
 from perdure.core.ports import Clock
 from perdure.engine.keys import DEFAULT_COMPANY
+from perdure.engine.token import unknown_token
 from perdure.errors import LimitExceeded, NotFound, Retryable, UserError
 from perdure.server import guard
 from perdure.server.backend import Backend
@@ -24,7 +25,7 @@ BY = "token"
 """Who ended the wait, as the log says it: whoever held the secret."""
 MOST_MISSES = 20
 MISS_WINDOW_MS = 60_000
-"""An address that sent this many unknown secrets within the window is not answered until it has passed."""
+"""An address that sent this many unknown secrets within the window is told to stop until it has passed."""
 _MOST_ADDRESSES = 10_000
 _NEUTRAL = {"message": "This address takes the result of one wait, by POST with a JSON body. A GET changes nothing."}
 _ACCEPTED = {"status": "accepted"}
@@ -38,19 +39,8 @@ class Misses:
     _seen: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     """Address to (first miss of the window by the monotonic clock, how many)."""
 
-    def check(self, address: str) -> None:
-        """Raise `LimitExceeded` (`rate_limited`) for an address that guesses."""
-        since_ms, count = self._seen.get(address, (0, 0))
-        left_ms = since_ms + MISS_WINDOW_MS - self.clock.monotonic_ms()
-        if count >= MOST_MISSES and left_ms > 0:
-            raise LimitExceeded(
-                f"Too many unknown tokens from this address. Try again in {left_ms // 1000 + 1} s.",
-                code="rate_limited",
-                retry_after_seconds=left_ms // 1000 + 1,
-            )
-
-    def add(self, address: str) -> None:
-        """Count a miss."""
+    def add(self, address: str) -> NotFound | LimitExceeded:
+        """Count a miss and return what it is answered with: `no_such_token`, or `rate_limited` for who guesses."""
         now_ms = self.clock.monotonic_ms()
         since_ms, count = self._seen.pop(address, (now_ms, 0))
         if now_ms - since_ms >= MISS_WINDOW_MS:
@@ -58,6 +48,14 @@ class Misses:
         if len(self._seen) >= _MOST_ADDRESSES:
             del self._seen[next(iter(self._seen))]
         self._seen[address] = since_ms, count + 1
+        if count < MOST_MISSES:
+            return unknown_token()
+        left = (since_ms + MISS_WINDOW_MS - now_ms) // 1000 + 1
+        return LimitExceeded(
+            f"Too many unknown tokens from this address. Try again in {left} s.",
+            code="rate_limited",
+            retry_after_seconds=left,
+        )
 
 
 def secret_in(path: str) -> str | None:
@@ -90,16 +88,13 @@ class OpenTokens:
             return
         if scope["method"] != "POST":
             raise UserError("A token takes POST, and GET, which changes nothing.", code="method_not_allowed")
-        address = (scope.get("client") or ("",))[0]
-        self._misses.check(address)
         if not self._backend.accepting:
             raise Retryable("The server is going down; it will be back, or another one is there.", code="draining")
-        body = await _body(scope["path"], head, receive)
-        try:
-            await self._end(secret, verb, body)
-        except NotFound:
-            self._misses.add(address)
-            raise
+        # Looked up before the body is read: a guess costs neither that nor a write. Many may share an address with one
+        # who guesses, so a token that is known always passes.
+        if not await self._backend.knows_token(secret):
+            raise self._misses.add((scope.get("client") or ("",))[0])
+        await self._end(secret, verb, await _body(scope["path"], head, receive))
         await send_json(send, _ACCEPTED)
 
     async def _end(self, secret: str, verb: str, body: Any) -> None:
