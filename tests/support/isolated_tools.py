@@ -59,6 +59,13 @@ def end(code: int) -> None:
 
 
 @tool(isolated=True)
+def fall_silent() -> None:
+    """Close every pipe, as daemons do, and go on."""
+    os.closerange(3, 256)
+    time.sleep(3600)
+
+
+@tool(isolated=True)
 def kill_itself(number: int) -> None:
     """End by a signal."""
     os.kill(os.getpid(), number)

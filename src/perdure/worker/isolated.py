@@ -30,6 +30,10 @@ _WATCH = ("/bin/sh", "-c", "read word; kill -9 0")
 """Waits for the end of a pipe that only this process holds open, then kills its whole process group."""
 
 
+SILENT_SECONDS = 5.0
+"""How long a process may take to end once it has closed its pipe."""
+
+
 class Isolated:
     """One call in one process. Made on the worker's loop, where its futures are; a thread serves its pipes."""
 
@@ -97,7 +101,8 @@ class Isolated:
             return self._run(None if watch is None else watch.pid)
         finally:
             with self._lock:
-                self._kill()  # what the body left behind, and the watch itself
+                if watch is not None:
+                    self._kill()  # what the body left behind, and the watch itself; without one, the group may be gone
                 self._group = self._child = None
             if watch is not None:
                 with suppress(OSError):
@@ -119,10 +124,20 @@ class Isolated:
                 if self._wanted:
                     self._order({"what": Word.GO})
             said = self._listen(child.stdout)
-        status = child.wait()
+        status = self._see_off(child)
         if said is not None:
             return said
         return Stopped("its process was killed") if self._killed else _crashed(status, self.call)
+
+    def _see_off(self, child: subprocess.Popen[bytes]) -> int | None:
+        """Wait until the process is gone and return its status; None if it had to be killed, having gone silent."""
+        try:
+            return child.wait(SILENT_SECONDS)
+        except subprocess.TimeoutExpired:
+            with self._lock:
+                self._kill()
+            child.wait()
+            return None
 
     def _listen(self, said: IO[bytes]) -> Ended | None:
         """Pass on what the process says; return how the body ended, or None if it broke off."""
@@ -195,9 +210,11 @@ def _main() -> dict[str, Any]:
     return {**_surroundings(), "init_main_from_path": os.path.abspath(path)} if path else _surroundings()
 
 
-def _crashed(status: int, call: Call) -> Raised:
+def _crashed(status: int | None, call: Call) -> Raised:
     """Say how a process ended that did not say so itself."""
     tool = f"the process of isolated tool {call.definition.name}"
+    if status is None:
+        return Raised("tool_crashed", f"{tool} closed the pipe to its worker and went on; it was killed")
     if status >= 0:
         return Raised("tool_crashed", f"{tool} ended with exit code {status} before the tool had returned")
     try:

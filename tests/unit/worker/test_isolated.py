@@ -120,6 +120,7 @@ async def test_a_result_that_cannot_be_stored_is_never_tried_again() -> None:
     [
         (tools.end, {"code": 0}, "exit code 0"),
         (tools.end, {"code": 3}, "exit code 3"),
+        (tools.fall_silent, {}, "closed the pipe to its worker and went on"),
         (tools.kill_itself, {"number": int(signal.SIGKILL)}, "signal 9 (SIGKILL)"),
         (tools.kill_itself, {"number": int(signal.SIGSEGV)}, "signal 11 (SIGSEGV)"),
     ],
