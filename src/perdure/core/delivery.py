@@ -106,3 +106,8 @@ def probed_address(address: str) -> str:
 def probe_tool(tool: str) -> str:
     """Return the name under which workers serve the probe of a tool."""
     return tool + _PROBE
+
+
+def probed_tool(tool: str) -> str:
+    """Return the tool that a probe is about; any other tool is its own."""
+    return tool.removesuffix(_PROBE)

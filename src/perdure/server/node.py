@@ -27,6 +27,7 @@ from perdure.errors import InternalError, PerdureError, StoreFailed
 from perdure.log import get_log
 from perdure.mailbox import Mailboxes
 from perdure.models.port import Models
+from perdure.server.alarm import with_alarms
 from perdure.server.bridge import Bridge
 from perdure.server.direct import DirectApi
 from perdure.server.executor import Executor, ExecutorOptions
@@ -85,7 +86,7 @@ class Node:
         self._store = store
         self._close = close or store.close
         self._announce = announce
-        self._writer = ThreadedWriter(store, publish=self.hub.publish, on_failed=self._failed)
+        self._writer = ThreadedWriter(store, publish=with_alarms(self.hub.publish), on_failed=self._failed)
         self.bridge = Bridge(store, self._writer, mail)
         self._store_time = StoreTime(self.bridge, parts.clock)
         self.look_time = StoreTime(self.bridge, parts.clock)

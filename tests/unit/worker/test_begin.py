@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from memory_tasks import Fault, MemoryTasks
-from perdure.agent.tool import tool
+from perdure.agent.context import ToolContext
+from perdure.agent.probe import Outcome
+from perdure.agent.tool import definition_of, tool
 from perdure.errors import NotDone, Unreachable
 from perdure.system import SystemClock
 from perdure.testing.clock import FakeClock
@@ -197,7 +199,9 @@ async def test_an_intent_that_breaks_fails_the_call_before_it_begins() -> None:
         address = source.add("pay", {"cents": 5}, **ONCE)
         await source.reported(address)
     assert source.sent("begin") == []
-    assert "no_such_argument" in source.rows[address].reports[0].failure.message
+    failure = source.rows[address].reports[0].failure
+    assert failure is not None
+    assert "no_such_argument" in failure.message
 
 
 async def test_a_call_that_the_server_serves_otherwise_does_not_run() -> None:
@@ -228,4 +232,24 @@ async def test_an_authors_word_that_nothing_happened_is_passed_on(delivery: str)
         address = source.add("pay", delivery=delivery)
         await source.reported(address)
     failure = source.rows[address].reports[0].failure
+    assert failure is not None
     assert (failure.code, failure.message, failure.permanent) == ("not_done", "the bank refused", False)
+
+
+async def test_a_probe_finds_itself_in_the_place_of_the_call_that_it_is_about() -> None:
+    seen: list[tuple[str, str, str]] = []
+
+    def look(order: str, ctx: ToolContext) -> Outcome:
+        seen.append((order, ctx.step_id, ctx.tool_name))
+        return Outcome.happened("receipt")
+
+    @tool(name="pay", delivery="at_most_once", probe=look)
+    def pay(order: str, cents: int) -> str:
+        raise AssertionError("a probe is no call")
+
+    source = MemoryTasks(SystemClock())
+    async with at_work(make_worker(source, SystemClock(), definition_of(pay).probing())):  # type: ignore[arg-type] - a tool
+        address = source.add("pay?probe", {"order": "o1", "cents": 5}, delivery="repeatable")
+        await source.reported(address)
+    assert source.rows[address].reports[0].value == {"happened": True, "value": "receipt"}
+    assert seen == [("o1", address, "pay")]
