@@ -78,6 +78,19 @@ async def measure(node: Node, steps: int) -> tuple[float, float]:
     return (read - began) * 1e3, (time.perf_counter() - read) * 1e3
 
 
+def measure_all(node: Node, sizes: list[int]) -> list[float]:
+    """Measure each size, print it, and return the milliseconds per step."""
+    per_step: list[float] = []
+    with asyncio.Runner() as runner:
+        scoped_tasks(runner.get_loop())
+        for steps in sizes:
+            read_ms, run_ms = runner.run(measure(node, steps))
+            per_step.append((read_ms + run_ms) / steps)
+            figures = f"read {read_ms:8,.1f} ms   run again {run_ms:8,.1f} ms   {per_step[-1] * 1e3:6.1f} us a step"
+            print(f"{steps:7,} steps   {figures}")
+    return per_step
+
+
 class _NoJournal:
     """Takes the end and nothing else: whatever a re-run would write before it is an error."""
 
@@ -106,20 +119,11 @@ def main() -> int:
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
     parser.add_argument("--no-bar", action="store_true", help="print, and judge nothing")
     options = parser.parse_args()
-    per_step: list[float] = []
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
         node = open_node(Path(folder) / "recovery.db", Catalog(scripted={}))
         node.start()
         try:
-            with asyncio.Runner() as runner:
-                scoped_tasks(runner.get_loop())
-                for steps in options.sizes:
-                    read_ms, run_ms = runner.run(measure(node, steps))
-                    per_step.append((read_ms + run_ms) / steps)
-                    print(
-                        f"{steps:7,} steps   read {read_ms:8,.1f} ms   run again {run_ms:8,.1f} ms   "
-                        f"{per_step[-1] * 1e3:6.1f} us a step"
-                    )
+            per_step = measure_all(node, options.sizes)
         finally:
             node.stop()
     ratio = per_step[-1] / per_step[0]
