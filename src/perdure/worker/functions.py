@@ -172,6 +172,9 @@ class FunctionWorker:
 
     async def _end(self, loop: ServiceLoop) -> None:
         """End the loop of durable code, unless threads of its bodies keep it."""
+        if self._desk is not None:
+            gone = asyncio.wrap_future(loop.submit(self._desk.hang_up()))
+            await first_of(lambda: asyncio.wait([gone]), lambda: self._clock.sleep(SETTLE_SECONDS))
         home, ended = asyncio.get_running_loop(), asyncio.Event()
 
         def end() -> None:
@@ -279,6 +282,12 @@ class _Desk:
         left = await self.stable.close()
         if left:
             await self._bounded(lambda: self._source.release(self._worker, left))
+        await self._source.aclose()
+
+    async def hang_up(self) -> None:
+        """Leave at once, without a word: what is held is taken for lost. Nothing is left to do after `leave`."""
+        self._stop()
+        await self.stable.close()
         await self._source.aclose()
 
     async def _claim(self) -> None:
