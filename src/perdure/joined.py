@@ -50,7 +50,8 @@ class Place:
         over = asyncio.ensure_future(self.over.wait())
         try:
             await asyncio.wait((asked, over), return_when=asyncio.FIRST_COMPLETED)
-            if not asked.done():
+            # What is asked while it is hung up breaks in its own way, and says no more than that it is over.
+            if not asked.done() or (self.over.is_set() and asked.exception() is not None):
                 raise Over
             return asked.result()
         finally:

@@ -37,11 +37,11 @@ from perdure.server.node import Node
 from perdure.service_loop import ServiceLoop
 from perdure.shared_store import SharedStore
 from perdure.wire.api import Api, TaskSource
+from perdure.wire.worker_lock import default_folder
 from perdure.worker.declared import Declared, start_request
 from perdure.worker.function_service import FunctionPlace, FunctionService
 from perdure.worker.loop import Worker, WorkerOptions
 from perdure.worker.main import lanes_of
-from perdure.worker.outbox_file import default_folder
 
 T = TypeVar("T")
 

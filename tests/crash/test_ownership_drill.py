@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
-from ownership_drill import Drill
+DRILL = Path(__file__).parents[1] / "support" / "ownership_drill.py"
 
 
 def test_owners_follow_each_other_and_nothing_is_lost(tmp_path: Path) -> None:
-    drill = Drill(tmp_path, processes=4, kills=6, pause_seconds=0.1)
-    assert drill.run() == [], (tmp_path / "errors").read_text()
-    figures = drill.figures()
-    assert figures["kills"] == 6
-    assert figures["takeovers"] >= 7
-    assert figures["acknowledged"] > 6
+    command = [
+        sys.executable,
+        str(DRILL),
+        "--processes",
+        "6",
+        "--kills",
+        "8",
+        "--pause",
+        "0.1",
+        "--folder",
+        str(tmp_path),
+    ]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    figures = json.loads(done.stdout)
+    assert (done.returncode, figures["broken"]) == (0, []), (tmp_path / "errors").read_text()
+    assert figures["kills"] == 8
+    assert figures["takeovers"] > 8
+    assert figures["acknowledged"] > 8

@@ -32,9 +32,9 @@ from perdure.shared_store import open_node
 from perdure.system import SystemClock, SystemRandom
 from perdure.testing import world
 from perdure.testing.world_client import World, WorldRefused
+from perdure.wire.worker_lock import default_folder
 from perdure.worker.loop import Worker, WorkerOptions
 from perdure.worker.main import lanes_of, run_worker
-from perdure.worker.outbox_file import default_folder
 
 for _later in ("anyio._backends._asyncio", "encodings.idna", "httpcore2", "httpx2", "jsonschema", "uvloop"):
     with suppress(ImportError):  # what is loaded at first use would be loaded anew in each child

@@ -19,9 +19,9 @@ from perdure.agent.tool import tool
 from perdure.client.tasks import HttpTaskSource
 from perdure.core.work import WorkerInfo
 from perdure.log import configure
+from perdure.wire.worker_lock import default_folder
 from perdure.worker.loop import WorkerOptions
 from perdure.worker.main import run_worker
-from perdure.worker.outbox_file import default_folder
 
 
 def acted(folder: Path) -> list[str]:

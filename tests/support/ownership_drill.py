@@ -11,15 +11,17 @@ promise is broken.
 from __future__ import annotations
 
 import argparse
+import importlib
 import itertools
 import json
 import os
 import random
 import signal
 import sqlite3
-import subprocess
 import sys
+import tempfile
 import time
+import traceback
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -83,9 +85,8 @@ class Drill:
     processes: int
     kills: int
     pause_seconds: float
-    members: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict[int, "subprocess.Popen[bytes]"])
+    members: set[int] = field(default_factory=set[int])
     names: itertools.count[int] = field(default_factory=itertools.count)
-    gaps: list[float] = field(default_factory=list[float])
 
     @property
     def store(self) -> Path:
@@ -100,22 +101,39 @@ class Drill:
                 self.kill(self.owner())
                 self.spawn()
             (self.folder / "stop").touch()
-            for one in self.members.values():
-                one.wait(PATIENCE_SECONDS)
-            broken = [f"a process ended with {one.returncode}" for one in self.members.values() if one.returncode]
+            ends = {pid: self.end(pid) for pid in list(self.members)}
         finally:
-            for one in self.members.values():
-                one.kill()
-                one.wait()
+            for pid in list(self.members):
+                self.end(pid, signal.SIGKILL)
+        broken = [f"process {pid} ended with {code}" for pid, code in ends.items() if code]
         return broken + self.finish() + self.judge()
 
     def spawn(self) -> None:
-        command = [sys.executable, __file__, "--member", f"m{next(self.names)}"]
-        command += ["--folder", str(self.folder), "--pause", str(self.pause_seconds)]
-        environment = {**os.environ, "XDG_STATE_HOME": str(self.folder / "state")}
-        with (self.folder / "errors").open("ab") as errors:
-            popen = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, env=environment)
-        self.members[popen.pid] = popen
+        """Fork: this process has no threads yet, and has imported what members need."""
+        name = f"m{next(self.names)}"
+        pid = os.fork()
+        if pid:
+            self.members.add(pid)
+            return
+        code = 1
+        try:
+            with (self.folder / "errors").open("ab") as errors:
+                os.dup2(errors.fileno(), 2)
+            member(self.folder, name, self.pause_seconds)
+            code = 0
+        except BaseException:  # noqa: BLE001 - whatever it was, this process must not go on as the driver
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+
+    def end(self, pid: int, number: signal.Signals | None = None) -> int:
+        """Wait for the end of a process, after a signal if one is given; return how it ended."""
+        if number is not None:
+            os.kill(pid, number)
+        _, status = os.waitpid(pid, 0)
+        self.members.discard(pid)
+        return os.waitstatus_to_exitcode(status)
 
     def owner(self) -> int:
         """Return the owner's process, once it has served another one: its kill is to meet requests in flight."""
@@ -140,9 +158,7 @@ class Drill:
 
     def kill(self, pid: int) -> None:
         chronicle(self.folder, what="killed", victim=pid)
-        one = self.members.pop(pid)
-        one.send_signal(signal.SIGKILL)
-        one.wait()
+        self.end(pid, signal.SIGKILL)
 
     def finish(self) -> list[str]:
         """Open the store once more and see everything to its end."""
@@ -212,15 +228,12 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--pause", type=float, default=0.5, help="seconds between two starts of a process, on average")
     parser.add_argument("--folder", type=Path, help="an empty one, to be kept")
-    parser.add_argument("--member", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.member:
-        member(given.folder, given.member, given.pause)
-        return 0
-    import tempfile
-
+    for module in ("perdure.server.serve", "httpx2"):  # once, here, and not in each process at its first use
+        importlib.import_module(module)
     folder = given.folder or Path(tempfile.mkdtemp(prefix="perdure-ownership-"))
     began = time.monotonic()
+    os.environ["XDG_STATE_HOME"] = str(folder / "state")
     drill = Drill(folder, given.processes, given.kills, given.pause)
     broken = drill.run()
     sys.stdout.write(

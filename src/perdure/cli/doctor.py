@@ -31,7 +31,7 @@ def doctor(
         findings = examine(server)
         decision_waits = False
     else:
-        findings = ask(server, lambda api: api.diagnose(execution))
+        findings = [*ask(server, lambda api: api.diagnose(execution)), *_refused(execution)]
         decision_waits = bool(ask(server, lambda api: api.approvals(execution=execution)))
     if as_json:
         print_json({"findings": findings})
@@ -41,6 +41,23 @@ def doctor(
         failure.stop(failure.NEEDS_APPROVAL)
     if any(one.level == "problem" for one in findings):
         failure.stop(failure.FAILED)
+
+
+def _refused(execution: str) -> list[Finding]:
+    """Return what workers of this user on this machine said of it that the server did not take."""
+    from perdure.core.views import Finding
+    from perdure.wire.worker_lock import default_folder
+    from perdure.worker.outbox_file import refused
+
+    return [
+        Finding(
+            "note",
+            f"worker {one.worker} said that {one.address!r} {one.outcome}, and was refused ({one.answer}): its effect "
+            f"may have happened beside what is recorded. Its words are kept in {default_folder()}.",
+            f"perdure prove {execution}",
+        )
+        for one in refused(default_folder(), execution)
+    ]
 
 
 _MARKS = {"ok": ("✓", "green"), "note": ("!", "yellow"), "problem": ("✗", "bold red")}

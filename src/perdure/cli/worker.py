@@ -55,10 +55,10 @@ def worker(
     from perdure import log
     from perdure.core.work import LEASE_MS
     from perdure.server.serve import run
+    from perdure.wire.worker_lock import default_folder
     from perdure.worker.declared import sorted_out
     from perdure.worker.loop import WorkerOptions
     from perdure.worker.main import lanes_of
-    from perdure.worker.outbox_file import default_folder
     from perdure.worker.target import load_declared
 
     agents, functions = sorted_out(load_declared(targets))

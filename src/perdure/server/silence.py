@@ -7,14 +7,17 @@ slow or elsewhere keeps what a silent worker is left, and its next heartbeat res
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import assert_never
 
 from perdure.core.ports import Clock
 from perdure.core.work import ORPHAN_LEASE_MS, WorkerInfo
 from perdure.engine.held import Shrink, shrink
+from perdure.errors import Retryable, UserError
 from perdure.log import get_log
 from perdure.server.bridge import Bridge
-from perdure.wire.worker_lock import Fate, look
+from perdure.store.place import refuse_network
+from perdure.wire.worker_lock import SUFFIX, Fate, default_folder, look, machine
 
 log = get_log(__name__)
 
@@ -40,6 +43,27 @@ async def fell_silent(bridge: Bridge, clock: Clock, company: str, info: WorkerIn
             break
     if fate is not Fate.UNKNOWN:
         log.info("worker.died", worker=info.worker, worker_name=info.name, left_results=fate is Fate.BEQUEATHED)
+
+
+async def bury(bridge: Bridge) -> None:
+    """End the leases of workers of this user that died while nobody listened to them. For a server that begins."""
+    folder = default_folder()
+    try:
+        refuse_network(folder)  # a lock there says nothing about another machine's workers
+        await _bury(bridge, folder)
+    except UserError:
+        return
+    except Retryable as error:
+        log.warning("worker.not_buried", code=error.code, action="none: the leases of dead workers run their time")
+
+
+async def _bury(bridge: Bridge, folder: Path) -> None:
+    for row in await bridge.read(lambda reads: reads.rows("holders")):
+        lock = str(folder / (row["worker"] + SUFFIX))
+        fate = look(WorkerInfo(row["worker"], "", machine=machine(), lock=lock))
+        if fate is not Fate.UNKNOWN:
+            await bridge.run(shrink, Shrink(row["company"], row["worker"], _left_ms(fate)))
+            log.info("worker.died", worker=row["worker"], left_results=fate is Fate.BEQUEATHED)
 
 
 async def _look(info: WorkerInfo) -> Fate:

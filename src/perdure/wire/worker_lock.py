@@ -14,6 +14,7 @@ from pathlib import Path
 
 from perdure import file_lock
 from perdure.core.work import WorkerInfo
+from perdure.wire import state_file
 
 SUFFIX = ".outbox"
 
@@ -46,6 +47,12 @@ def look(info: WorkerInfo) -> Fate:
         return Fate.BEQUEATHED if os.fstat(descriptor).st_size else Fate.DEAD
     finally:
         os.close(descriptor)
+
+
+def default_folder() -> Path:
+    """Return where this user's workers keep their files: `$XDG_STATE_HOME/perdure/outbox`, by default below
+    `~/.local/state`."""
+    return state_file.default_path().parent / "outbox"
 
 
 @cache

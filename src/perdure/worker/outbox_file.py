@@ -22,7 +22,7 @@ import orjson
 from perdure import failpoints, file_lock
 from perdure.core.work import Answer, Report
 from perdure.errors import PerdureError
-from perdure.wire import codec, state_file, strict
+from perdure.wire import codec, strict
 from perdure.wire.worker_lock import SUFFIX
 
 EVIDENCE = "refused.jsonl"
@@ -140,11 +140,6 @@ class OutboxFile:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
-
-
-def default_folder() -> Path:
-    """Return `$XDG_STATE_HOME/perdure/outbox`, by default below `~/.local/state`."""
-    return state_file.default_path().parent / "outbox"
 
 
 def record_of(kept: Kept) -> bytes:

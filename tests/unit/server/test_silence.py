@@ -1,0 +1,91 @@
+"""When a worker's connection closes: proof of its death ends its leases at once, suspicion leaves them seconds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from node_bench import NodeBench, node_over, tool
+from perdure import file_lock
+from perdure.core.work import ORPHAN_LEASE_MS, WorkerInfo
+from perdure.models.scripted import call, say
+from perdure.server.silence import BEQUEST_LEASE_MS, bury, fell_silent
+from perdure.system import SystemClock
+from perdure.testing.clock import FakeClock
+from perdure.wire.worker_lock import machine
+
+pytestmark = pytest.mark.anyio
+
+
+async def left_ms(bench: NodeBench, clock: FakeClock) -> int:
+    """Return how long the only lease still lasts."""
+    due = await bench.node.bridge.read(lambda reads: reads.row("deadlines"))
+    assert due is not None
+    return due["task_ms"] - clock.wall_ms()
+
+
+def worker_in(folder: Path, left: bytes = b"") -> WorkerInfo:
+    path = folder / "wrk_1.outbox"
+    path.write_bytes(left)
+    return WorkerInfo("wrk_1", "laptop", machine=machine(), lock=str(path))
+
+
+async def test_a_dead_workers_leases_end_at_once(tmp_path: Path) -> None:
+    clock = FakeClock()
+    info = worker_in(tmp_path)
+    async with node_over(tmp_path, [call("look"), say("done")], clock=clock) as bench:
+        await bench.start(tool("look"))
+        signs = cast("AsyncGenerator[str]", bench.source.alive(info))
+        await anext(signs)
+        await bench.lease("look")
+        await signs.aclose()
+        assert await left_ms(bench, clock) < 0
+
+
+async def test_a_dead_worker_that_left_results_leaves_its_heir_time(tmp_path: Path) -> None:
+    clock = FakeClock()
+    info = worker_in(tmp_path, b"a result")
+    async with node_over(tmp_path, [call("look"), say("done")], clock=clock) as bench:
+        await bench.start(tool("look"))
+        await bench.lease("look")
+        await fell_silent(bench.node.bridge, clock, "default", info)
+        assert await left_ms(bench, clock) == BEQUEST_LEASE_MS
+
+
+async def test_who_keeps_its_lock_is_only_suspected(tmp_path: Path) -> None:
+    clock = FakeClock()
+    info = worker_in(tmp_path)
+    descriptor = file_lock.take_at(info.lock, os.O_RDWR, 0)
+    assert descriptor is not None
+    async with node_over(tmp_path, [call("look"), say("done")], clock=clock) as bench:
+        await bench.start(tool("look"))
+        await bench.lease("look")
+        await fell_silent(bench.node.bridge, SystemClock(), "default", info)
+        assert await left_ms(bench, clock) == ORPHAN_LEASE_MS
+        os.close(descriptor)
+        await fell_silent(bench.node.bridge, clock, "default", info)
+        assert await left_ms(bench, clock) < 0
+
+
+async def test_a_server_that_begins_looks_for_the_dead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    folder = tmp_path / "perdure" / "outbox"
+    folder.mkdir(parents=True)
+    clock = FakeClock()
+    async with node_over(tmp_path, [call("look"), say("done")], clock=clock) as bench:
+        await bench.start(tool("look"))
+        [task] = await bench.lease("look")
+        await bury(bench.node.bridge)
+        assert await left_ms(bench, clock) == task.lease_ms, "a worker elsewhere has no file here"
+        info = worker_in(folder)
+        descriptor = file_lock.take_at(info.lock, os.O_RDWR, 0)
+        assert descriptor is not None
+        await bury(bench.node.bridge)
+        assert await left_ms(bench, clock) == task.lease_ms, "it lives"
+        os.close(descriptor)
+        await bury(bench.node.bridge)
+        assert await left_ms(bench, clock) < 0
