@@ -70,7 +70,7 @@ def test_an_execution_is_watched_to_its_end_through_an_approval(home: Home) -> N
 
     shown = home.command("executions", "show", execution).stdout
     assert "approved by ada after" in shown
-    assert re.search(r"attempt 1: ValueError: not yet after .*, next in 2.0 s", shown)
+    assert re.search(r"attempt 1: ValueError: not yet after .*, next in (1\.\d|2\.0) s", shown)  # cut by chance
     assert "1,200 in, 85 out · $0.0021" in shown
     assert "at most once" in shown
     assert "\x1b" not in shown
