@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from perdure.flow.durable import durable
     from perdure.runtime import AgentRuntime
     from perdure.toolbox.http_tool import http_tool
+    from perdure.toolbox.mcp_tool import mcp_tool
     from perdure.version import VERSION as __version__
 
 _WHERE = {
@@ -81,6 +82,7 @@ _WHERE = {
     "UserError": "errors",
     "durable": "flow.durable",
     "http_tool": "toolbox.http_tool",
+    "mcp_tool": "toolbox.mcp_tool",
     "tool": "agent.tool",
 }
 
@@ -122,6 +124,7 @@ __all__ = [
     "__version__",
     "durable",
     "http_tool",
+    "mcp_tool",
     "tool",
 ]
 

@@ -9,16 +9,14 @@ MOST_NAMES = 40
 
 PUBLIC = """
 Agent AgentEvent AgentHandle AgentResult AgentRuntime AgentStatus AgentStream Limits Status ToolContext ToolUse tool
-durable http_tool NotDone Outcome
+durable http_tool mcp_tool NotDone Outcome
 Approval
 Cancelled Conflict Delivery ExecutionFailed InternalError InvalidInput LeaseLost LimitExceeded NotFound PerdureError
 PermanentError RetryLater Retryable StoreFailed StoreFull StoreInUse Terminal Unauthorized Unreachable UserError
 __version__
 """.split()
 
-HEAVY = (
-    "anthropic fastapi genai_prices markdown_it openai psycopg pydantic_ai pypdf reportlab rich typer uvicorn".split()
-)
+HEAVY = "anthropic fastapi genai_prices markdown_it mcp openai psycopg pydantic_ai pypdf reportlab rich typer uvicorn".split()
 """Packages that `import perdure` must not load: it is on the way of every script and every worker."""
 
 

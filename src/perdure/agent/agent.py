@@ -48,7 +48,7 @@ class Agent:
     instructions: str | Callable[[], str] = ""
     """What the model is told; a function is called when an execution starts, and its text is kept with it."""
     tools: Sequence[Callable[..., Any] | ToolDefinition | ServerTool] = ()
-    """Functions that workers run, and what `http_tool` returns, which the server calls."""
+    """Functions that workers run, and what `http_tool` and `mcp_tool` return, which the server calls."""
     max_turns: int = 25
     """Model requests with their tool calls; one more ends the execution as failed."""
     limits: Limits = field(default_factory=Limits)

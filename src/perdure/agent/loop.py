@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from perdure.agent.calls import Call, CallProblem, names_of, problem_of, read_call, unstorable
 from perdure.agent.conversation import Conversation
+from perdure.agent.discovery import with_discovered
 from perdure.agent.spec import AgentSpec
 from perdure.core import codec, states
 from perdure.core.codec import Json
@@ -28,6 +29,7 @@ REPAIRS = 2
 
 async def agent_loop(ctx: Context, spec: AgentSpec, first: Json, *, models: Models, clock: Clock) -> dict[str, Json]:
     """Run an agent until it has answered, or a limit or a stop ends it. Returns the execution's output."""
+    spec = await with_discovered(ctx, spec)
     talk = Conversation(ctx.execution, spec, first)
     while True:
         _take_told(ctx, talk)

@@ -33,3 +33,17 @@ class HttpPart:
     headers: dict[str, str] = field(default_factory=dict[str, str])
     max_bytes: int = MAX_RESPONSE_BYTES
     """Of a response; what is longer is cut, and says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class McpPart:
+    """One MCP server, reached by streamable HTTP."""
+
+    __pydantic_config__: ClassVar = _STRICT
+
+    url: str
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+    tool_names: tuple[str, ...] | None = None
+    """Which of its tools, by its own names; None is all."""
+    delivery_given: bool = False
+    """Whether the author chose a delivery for all of them; else each is as its annotations say."""

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from perdure.agent.server_tools import HttpPart
+from perdure.agent.server_tools import HttpPart, McpPart
 from perdure.core import codec
 from perdure.core.approval import DEFAULT_APPROVAL, ApprovalRules
 from perdure.core.codec import Json
@@ -45,6 +45,13 @@ class ToolEntry:
     rules: TaskRules = DEFAULT_RULES
     http: HttpPart | None = None
     """Set for a tool that the server calls; its queue is `SERVER_QUEUE`."""
+    mcp: McpPart | None = None
+    """Set for an MCP server: this entry stands for its tools, which are found out when an execution begins."""
+
+    @property
+    def by_server(self) -> bool:
+        """Whether servers call it, and no worker."""
+        return self.http is not None or self.mcp is not None
 
     def __post_init__(self) -> None:
         if self.pause_ms is not None:
@@ -53,7 +60,7 @@ class ToolEntry:
 
 @dataclass(frozen=True, slots=True)
 class ServerTool:
-    """A tool that the server calls, as an agent's list has it: made by `http_tool`."""
+    """Tools that the server calls, as an agent's list has them: made by `http_tool` and `mcp_tool`."""
 
     entry: ToolEntry
 
@@ -108,7 +115,7 @@ def spec_to_json(spec: AgentSpec) -> dict[str, Json]:
 
 def _without_nothing(tool: dict[str, Any]) -> dict[str, Any]:
     """Leave out what tools for workers have not: their definitions stay readable to older servers."""
-    return {name: value for name, value in tool.items() if name != "http" or value is not None}
+    return {name: value for name, value in tool.items() if name not in ("http", "mcp") or value is not None}
 
 
 def spec_from_json(value: Json) -> AgentSpec:
@@ -129,7 +136,7 @@ def spec_from_json(value: Json) -> AgentSpec:
             code="bad_agent",
         ) from None
     for tool in spec.tools:
-        if (tool.queue == SERVER_QUEUE) != (tool.http is not None):
+        if (tool.queue == SERVER_QUEUE) != tool.by_server:
             raise InvalidInput(
                 f"tool {tool.name!r} of agent {spec.name!r}: queue {SERVER_QUEUE!r} is for tools that a server calls, "
                 "and for all of those.",

@@ -11,21 +11,23 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from perdure.agent.discovery import entries_of, listing_address
 from perdure.agent.schema import Signature
-from perdure.agent.server_tools import HttpPart
-from perdure.agent.spec import AgentSpec, spec_from_json
+from perdure.agent.spec import ToolEntry, spec_from_json
 from perdure.agent.tool import ToolDefinition, ToolOptions
 from perdure.core import codec
 from perdure.core.codec import Json
+from perdure.core.events import Kind
 from perdure.core.work import SERVER_QUEUE, Lane, LeasedTask, LeaseRequest, WorkerInfo
 from perdure.engine import query
 from perdure.engine.keys import DEFAULT_COMPANY
 from perdure.engine.sweep import LOCAL_WORKER
-from perdure.errors import PermanentError, UserError
+from perdure.errors import NotFound, PermanentError, UserError
 from perdure.server.tasks import DirectTaskSource
 from perdure.store.protocol import Reads
 from perdure.toolbox.guarded_http import Outbound
 from perdure.toolbox.http_call import Asked, HttpCaller
+from perdure.toolbox.mcp_call import McpCaller
 from perdure.worker.loop import Worker, WorkerOptions
 
 if TYPE_CHECKING:
@@ -79,7 +81,8 @@ class ServerTaskSource(DirectTaskSource):
 
     def __init__(self, node: Node, options: ServerTools, tools: OrderedDict[Lane, ToolDefinition]) -> None:
         super().__init__(node, DEFAULT_COMPANY)
-        self._caller = HttpCaller(options.outbound)
+        self._http = HttpCaller(options.outbound)
+        self._mcp = McpCaller(options.outbound)
         self._tools = tools
         """The worker's, which looks up each task once, right after it came; what is old goes again."""
         self._asked = ""
@@ -103,20 +106,18 @@ class ServerTaskSource(DirectTaskSource):
         return replace(task, queue=lane.queue)
 
     async def _body(self, task: LeasedTask) -> Body:
+        asked = Asked(task.args, task.key, task.delivery, task.timeout_ms / 1000)
         try:
-            spec = await self._bridge.read(lambda reads: _spec_of(reads, task.execution))
+            entry, name = await self._bridge.read(lambda reads: _entry_of(reads, task))
         except UserError as error:
             return _refusing(error.message)
-        entry = spec.tool(task.tool)
-        if entry is None or entry.http is None:
-            return _refusing(f"agent {task.agent!r} has no tool {task.tool!r} that a server calls.")
-        return self._calling(entry.http, Asked(task.args, task.key, task.delivery, task.timeout_ms / 1000))
-
-    def _calling(self, part: HttpPart, asked: Asked) -> Body:
-        async def call(args: dict[str, Json]) -> Json:
-            return await self._caller.call(part, replace(asked, args=args))
-
-        return call
+        http, mcp = entry.http, entry.mcp
+        if http is not None:
+            return _calling(asked, lambda call: self._http.call(http, call))
+        assert mcp is not None
+        if name is None:
+            return _calling(asked, lambda call: self._mcp.list(mcp, call))
+        return _calling(asked, lambda call: self._mcp.call(mcp, name, call))
 
     async def alive(self, info: WorkerInfo) -> AsyncIterator[str]:
         """It lives as long as its server, so nobody has to be told."""
@@ -130,8 +131,29 @@ def _ready_lanes(reads: Reads) -> list[Lane]:
     return [Lane(row["agent"], row["tool"], SERVER_QUEUE) for row in rows]
 
 
-def _spec_of(reads: Reads, execution: str) -> AgentSpec:
-    return spec_from_json(codec.decode(query.execution_row_of(reads, DEFAULT_COMPANY, execution)["spec"]))
+def _entry_of(reads: Reads, task: LeasedTask) -> tuple[ToolEntry, str | None]:
+    """Return what the definition of an execution says of a task's tool; of one of an MCP server's, the server's entry
+    and the tool's name there. Raises `UserError`."""
+    row = query.execution_row_of(reads, DEFAULT_COMPANY, task.execution)
+    spec = spec_from_json(codec.decode(row["spec"]))
+    entry = spec.tool(task.tool)
+    if entry is not None and entry.by_server:
+        return entry, None
+    for server in (tool for tool in spec.tools if tool.mcp is not None):
+        scope = {"shard": row["shard"], "execution": task.execution, "address": listing_address(server.name)}
+        listed = [event for event in reads.rows("events_at", **scope) if event["kind"] == Kind.TASK_COMPLETED]
+        known = entries_of(server, codec.decode(listed[-1]["data"])["value"]) if listed else {}
+        for name, tool in known.items():
+            if tool.name == task.tool:
+                return server, name
+    raise NotFound(f"agent {task.agent!r} has no tool {task.tool!r} that a server calls.", code="unknown_tool")
+
+
+def _calling(asked: Asked, call: Callable[[Asked], Awaitable[Json]]) -> Body:
+    async def body(args: dict[str, Json]) -> Json:
+        return await call(replace(asked, args=args))
+
+    return body
 
 
 def _definition(name: str, body: Body) -> ToolDefinition:

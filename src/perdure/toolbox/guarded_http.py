@@ -7,7 +7,7 @@ here: what is checked is the very address that the connection goes to.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 import anyio
@@ -99,8 +99,9 @@ async def resolve(host: str, port: int) -> list[str]:
 class GuardedTransport(httpx2.AsyncBaseTransport):
     """Makes each request on a connection of its own, to an address that was checked. Ignores proxies."""
 
-    def __init__(self, outbound: Outbound, resolve: Resolve = resolve) -> None:
-        self._outbound, self._resolve = outbound, resolve
+    def __init__(self, outbound: Outbound, resolve: Resolve = resolve, *, max_bytes: int | None = None) -> None:
+        """`max_bytes` of any answer; None leaves that to whoever reads it."""
+        self._outbound, self._resolve, self._max_bytes = outbound, resolve, max_bytes
         # Connections are not kept: they are told apart by address, and two names may share one.
         limits = httpx2.Limits(max_keepalive_connections=0)
         self._inner = httpx2.AsyncHTTPTransport(trust_env=False, limits=limits)
@@ -114,13 +115,18 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         failed: httpx2.ConnectError | httpx2.ConnectTimeout | None = None
         for address in await self._addresses(host, port):
             try:
-                return await self._inner.handle_async_request(_to(request, host, address))
+                return self._bounded(await self._inner.handle_async_request(_to(request, host, address)))
             except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
                 failed = error
         raise failed or httpx2.ConnectError(f"{host} has no address", request=request)
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+    def _bounded(self, response: httpx2.Response) -> httpx2.Response:
+        if self._max_bytes is not None and isinstance(response.stream, httpx2.AsyncByteStream):
+            response.stream = _Bounded(response.stream, self._max_bytes)
+        return response
 
     async def _addresses(self, host: str, port: int) -> list[str]:
         """Return where a host is, if all of it is where this server may connect to."""
@@ -137,6 +143,23 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
                         "operator can allow it: --allow-private-http."
                     )
         return found[:_MOST_ADDRESSES]
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """A body that ends in an error where it is longer than it may be."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, most: int) -> None:
+        self._stream, self._left = stream, most
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._stream:
+            self._left -= len(chunk)
+            if self._left < 0:
+                raise httpx2.ReadError("the answer is longer than this server takes")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
 
 
 def _to(request: httpx2.Request, host: str, address: str) -> httpx2.Request:

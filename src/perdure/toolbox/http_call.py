@@ -106,7 +106,7 @@ class HttpCaller:
             "User-Agent": f"perdure/{VERSION}",
             **headers,
             "Accept-Encoding": "identity",
-            "Idempotency-Key": quote(asked.key, safe="!#$&'()*+,/:;=?@[]~ "),
+            "Idempotency-Key": key_header(asked.key),
         }
         url = PLACEHOLDER.sub(lambda found: _segment(found[1], asked.args.get(found[1])), part.url)
         rest = {name: value for name, value in asked.args.items() if name not in PLACEHOLDER.findall(part.url)}
@@ -120,6 +120,11 @@ class HttpCaller:
             for one in values:
                 address = address.copy_add_param(name, _text(one))
         return client.build_request(part.method, address, headers=headers)
+
+
+def key_header(key: str) -> str:
+    """Return a key as a header can carry it: what is not printable ASCII is percent-encoded."""
+    return quote(key, safe="!#$&'()*+,/:;=?@[]~ ")
 
 
 class NotSent(Exception):
