@@ -16,7 +16,10 @@ PermanentError RetryLater Retryable StoreFailed StoreFull StoreInUse Terminal Un
 __version__
 """.split()
 
-HEAVY = "anthropic fastapi genai_prices markdown_it mcp openai psycopg pydantic_ai pypdf reportlab rich typer uvicorn".split()
+HEAVY = (
+    "anthropic fastapi genai_prices markdown_it mcp openai psycopg pydantic_ai pypdf reportlab rich sqlalchemy typer "
+    "uvicorn"
+).split()
 """Packages that `import perdure` must not load: it is on the way of every script and every worker."""
 
 
