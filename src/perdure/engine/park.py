@@ -93,9 +93,16 @@ def park(tx: Tx, rows: Sequence[Park]) -> Steps[Released | News | LeaseLost]:
         else:
             execution.move("park")
             execution.active_ms += row.active_ms
+            execution.kept_by = _holder(tx, execution)
             let_go(tx, execution)
             results.append(Released())
     return results
+
+
+def _holder(tx: Tx, execution: ExecutionRow) -> str:
+    """Return the worker that has the live coroutine; servers' own are few, and found without a name."""
+    owner = tx.row("owner_of", shard=execution.shard, execution=execution.id) if execution.lane else None
+    return owner["holder"] if owner is not None else ""
 
 
 @operation()

@@ -11,6 +11,9 @@ from perdure.core.events import Kind
 from perdure.store.rows import ExecutionRow
 from perdure.store.tx import Tx
 
+KEPT_MS = 100
+"""How long others leave an execution to the worker that parked it and may still have its live coroutine. A hint."""
+
 
 def wake(tx: Tx, row: ExecutionRow) -> None:
     """Put a parked execution on the ready list; to an owned one its holder's next append brings the news.
@@ -33,8 +36,11 @@ def put_ready(tx: Tx, row: ExecutionRow, *, abandoned: bool = False) -> None:
         lane=row.lane,
         since_ms=tx.now_ms,
         abandoned=int(abandoned),
+        kept_by="" if abandoned else row.kept_by,
     )
     tx.announce("ready", row.lane)
+    if row.kept_by:
+        tx.announce("ready", row.lane, after_ms=KEPT_MS)
 
 
 def shut_out(tx: Tx, row: ExecutionRow) -> None:

@@ -39,6 +39,8 @@ class ExecutionRow:
     """Of its first cancel."""
     origin: str = ""
     """The execution that it was forked off."""
+    kept_by: str = ""
+    """The worker that parked it last and may still have its live coroutine."""
     changed: bool = False
     """Owner: `Tx`. Set by `move`, `append` and the engine; decides what `flush` writes."""
 

@@ -18,6 +18,7 @@ from perdure.engine.lanes import (
     renew_executions,
     shrink_owned,
 )
+from perdure.engine.park import Park, park
 from perdure.engine.signal import Signal, signal
 from perdure.engine.start import Start, start
 from perdure.engine.sweep import Sweep, expire_owned, take_over
@@ -194,3 +195,19 @@ def test_a_claim_of_what_was_parked_sends_only_what_its_holder_has_not_seen(benc
     [again] = bench.do(claim_lanes, wish(nonce="n2", known={execution: 3}))
     assert [row["kind"] for row in again.events] == ["message"]
     assert again.fence == one.fence + 1
+
+
+def test_others_leave_what_was_parked_to_its_worker_for_a_moment(bench: Bench) -> None:
+    execution = begun(bench)
+    [one] = bench.do(claim_lanes, wish())
+    bench.record(one, task())
+    bench.park(one)
+    bench.do(signal, Signal("default", execution, "send", text="hello"))
+    assert bench.do(claim_lanes, wish("wrk_2")) == []
+    assert ids(bench.do(claim_lanes, wish(nonce="n2"))) == [execution]
+    again = bench.execution(execution)
+    bench.do(park, Park(ref(execution), again["fence"], again["next_seq"] - 1, 0))
+    bench.do(signal, Signal("default", execution, "send", text="again"))
+    assert any(note.topic == "ready" and note.after_ms for note in bench.notes)
+    bench.clock.advance(0.1)
+    assert ids(bench.do(claim_lanes, wish("wrk_2", "n2"))) == [execution]

@@ -13,6 +13,9 @@ CREATE INDEX ready_by_lane ON ready (lane, since_ms);
 DROP INDEX ready_by_age;
 
 -- An owner may be a worker that runs durable functions: of that company, in answer to the request with that nonce.
+-- kept_by: the worker that parked it last and may have its live coroutine; others leave it alone for a moment.
+ALTER TABLE executions ADD COLUMN kept_by TEXT NOT NULL DEFAULT '';
+ALTER TABLE ready ADD COLUMN kept_by TEXT NOT NULL DEFAULT '';
 ALTER TABLE owned ADD COLUMN company TEXT NOT NULL DEFAULT '';
 ALTER TABLE owned ADD COLUMN nonce TEXT NOT NULL DEFAULT '';
 

@@ -21,8 +21,8 @@ WHERE company = :company AND agent = :agent AND start_key = :start_key;
 
 -- name: insert_ready
 -- Put an execution on the ready list; being there already is fine.
-INSERT INTO ready (shard, execution, company, lane, since_ms, abandoned)
-VALUES (:shard, :execution, :company, :lane, :since_ms, :abandoned)
+INSERT INTO ready (shard, execution, company, lane, since_ms, abandoned, kept_by)
+VALUES (:shard, :execution, :company, :lane, :since_ms, :abandoned, :kept_by)
 ON CONFLICT (shard, execution) DO NOTHING;
 
 -- name: delete_ready

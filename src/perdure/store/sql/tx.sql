@@ -3,7 +3,7 @@
 -- (shard, id) order, before any other row.
 SELECT e.shard, e.id, e.company, e.agent, e.definition, e.state, e.reason, e.ownership, e.fence, e.next_seq,
     e.log_format, e.active_ms, e.created_ms, e.updated_ms, e.finished_ms, e.chain, e.lane, e.build, e.cancel_seq,
-    e.origin
+    e.origin, e.kept_by
 FROM json_each(:wanted) w JOIN executions e ON e.shard = CAST(CAST(w.value AS TEXT) AS INTEGER) AND e.id = w.key
 ORDER BY e.shard, e.id;
 
@@ -11,10 +11,10 @@ ORDER BY e.shard, e.id;
 -- Make an execution.
 INSERT INTO executions (
     shard, id, company, agent, definition, state, reason, ownership, fence, next_seq, log_format, active_ms,
-    created_ms, updated_ms, finished_ms, chain, lane, build, cancel_seq, origin
+    created_ms, updated_ms, finished_ms, chain, lane, build, cancel_seq, origin, kept_by
 ) VALUES (
     :shard, :id, :company, :agent, :definition, :state, :reason, :ownership, :fence, :next_seq, :log_format, :active_ms,
-    :created_ms, :updated_ms, :finished_ms, :chain, :lane, :build, :cancel_seq, :origin
+    :created_ms, :updated_ms, :finished_ms, :chain, :lane, :build, :cancel_seq, :origin, :kept_by
 );
 
 -- name: update_execution
@@ -22,7 +22,7 @@ INSERT INTO executions (
 UPDATE executions SET
     state = :state, reason = :reason, ownership = :ownership, fence = :fence, next_seq = :next_seq,
     log_format = :log_format, active_ms = :active_ms, updated_ms = :updated_ms, finished_ms = :finished_ms,
-    chain = :chain, build = :build, cancel_seq = :cancel_seq
+    chain = :chain, build = :build, cancel_seq = :cancel_seq, kept_by = :kept_by
 WHERE shard = :shard AND id = :id;
 
 -- name: insert_event
