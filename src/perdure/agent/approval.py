@@ -31,7 +31,7 @@ class Approval:
     """After so long, `escalate_to` may decide too."""
     escalate_to: tuple[str, ...] = ()
     not_by_starter: bool = False
-    """Whoever started the execution may not decide."""
+    """Whoever started the execution, forked it, or started the one that started it, may not decide."""
 
 
 def read_approval(name: str, options: Mapping[str, Any]) -> tuple[bool, ApprovalRules]:

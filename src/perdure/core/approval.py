@@ -34,7 +34,7 @@ class ApprovalRules:
     """Then `escalate_to` may decide too."""
     escalate_to: tuple[str, ...] = ()
     not_by_starter: bool = False
-    """Whoever started the execution may not approve."""
+    """Whoever started the execution, forked it, or started the one that started it, may not decide."""
 
     def __post_init__(self) -> None:
         everybody = {*self.approvers, *self.escalate_to}
@@ -48,6 +48,8 @@ class ApprovalRules:
             raise _bad("its times should be up to 366 days")
         if bool(self.escalate_ms) != bool(self.escalate_to):
             raise _bad("to escalate needs both: after how long, and to whom")
+        if self.escalate_ms and not self.approvers:
+            raise _bad("to escalate needs approvers: without them anybody may decide from the start")
         if self.expires_ms and self.escalate_ms >= self.expires_ms:
             raise _bad("it would expire before it is escalated")
 
@@ -72,14 +74,14 @@ class Refusal:
     why: str
 
 
-def refusal_of(rules: ApprovalRules, by: str, starter: str, waited_ms: int) -> Refusal | None:
+def refusal_of(rules: ApprovalRules, by: str, starters: Collection[str], waited_ms: int) -> Refusal | None:
     """Say why `by` may not decide, or None."""
     if rules.needs_a_name and not by:
         return Refusal("name_needed", "who decides must give a name: `by`, or an API key of their own")
     who = rules.who(waited_ms)
     if who and by not in who:
         return Refusal("not_an_approver", f"only {', '.join(who)} may decide, not {by}")
-    if rules.not_by_starter and by == starter:
+    if rules.not_by_starter and by in starters:
         return Refusal("self_approval", f"{by} started the execution, and somebody else must decide")
     return None
 

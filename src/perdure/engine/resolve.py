@@ -13,6 +13,7 @@ from perdure.core import codec, states
 from perdure.core.approval import ApprovalRules, approval_from_text, enough, refusal_of
 from perdure.core.codec import Json
 from perdure.core.events import Kind
+from perdure.core.ids import shard_of
 from perdure.core.views import Decision
 from perdure.engine.approvals import call_digest
 from perdure.engine.wake import wake
@@ -24,6 +25,8 @@ from perdure.store.tx import Tx
 
 EXPIRED = states.Waitpoint.EXPIRED.value
 """The decision of an approval that nobody gave in time."""
+MOST_PARENTS = 50
+"""How far up a child's line of parents is looked for who started it."""
 NOBODY = "perdure"
 """Who decides then."""
 
@@ -257,9 +260,20 @@ def _changed(row: Decide, point: Point) -> Conflict | None:
 
 
 def _not_theirs(tx: Tx, row: Decide, point: Point) -> Conflict | None:
-    starter = ""
-    if point.rules.not_by_starter:
-        scope = {"shard": point.execution.shard, "execution": point.execution.id, "after": 0, "limit": 1}
-        starter = str(codec.decode(tx.rows("events_after", **scope)[0]["data"]).get("by", ""))
-    refusal = refusal_of(point.rules, row.by, starter, tx.now_ms - point.row["opened_ms"])
+    starters = _starters(tx, point.execution.id) if point.rules.not_by_starter else set[str]()
+    refusal = refusal_of(point.rules, row.by, starters, tx.now_ms - point.row["opened_ms"])
     return refusal and Conflict(f"approval {row.approval}: {refusal.why}.", code=refusal.code)
+
+
+def _starters(tx: Tx, execution: str) -> set[str]:
+    """Return who started or forked an execution, and those that it is a child of."""
+    found: set[str] = set()
+    for _ in range(MOST_PARENTS):
+        shard = shard_of(execution)
+        said = [codec.decode(event["data"]) for event in tx.rows("starters_of", shard=shard, execution=execution)]
+        found |= {str(one["by"]) for one in said if one.get("by")}
+        parents = tx.named("parents_of", {execution: shard})
+        if not parents:
+            break
+        execution = parents[0]["parent"]
+    return found

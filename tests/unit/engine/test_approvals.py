@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from engine_bench import Bench, once, task
+from engine_bench import AGENT, SPEC, Bench, once, request, task
+from perdure.core import codec
 from perdure.core.approval import ApprovalRules
-from perdure.core.items import OpenApproval
+from perdure.core.items import OpenApproval, StartChild
 from perdure.core.views import ApprovalView, Decision
 from perdure.engine.approvals import call_digest
 from perdure.engine.claim import Claimed
@@ -124,8 +126,6 @@ def test_only_those_named_may_decide_and_after_a_time_others_too(bench: Bench) -
 
 def test_nobody_approves_what_they_started_themselves(bench: Bench) -> None:
     row = bench.new()
-    from dataclasses import replace
-
     bench.do(start, replace(row, by="ann"))
     [held] = bench.claim()
     rules = ApprovalRules(not_by_starter=True)
@@ -144,6 +144,7 @@ def test_rules_that_nobody_could_fulfil_are_refused() -> None:
         {"approvers": ("",)},
         {"escalate_ms": 5},
         {"escalate_to": ("boss",)},
+        {"escalate_ms": 5, "escalate_to": ("boss",)},
         {"expires_ms": 5, "escalate_ms": 5, "escalate_to": ("boss",)},
         {"expires_ms": -1},
     ):
@@ -253,7 +254,20 @@ def test_an_expiry_and_a_decision_in_one_batch_agree(bench: Bench) -> None:
 def test_a_cancel_and_an_expiry_in_one_batch_agree(bench: Bench) -> None:
     held = asked(bench, expires_ms=60_000)
     bench.clock.advance(61)
-    from engine_bench import request
-
     bench.together((signal, request(held.ref.execution, "cancel")), (expire_approvals, Sweep(10)))
     assert resolved(bench, held) == []
+
+
+def test_nobody_approves_for_a_child_of_what_they_started(bench: Bench) -> None:
+    bench.do(start, replace(bench.new(), by="ann"))
+    [parent] = bench.claim()
+    child = StartChild("child", "d", "exe_child", dict(SPEC), AGENT, codec.digest(dict(SPEC)), '"hi"')
+    bench.record(parent, child)
+    bench.park(parent)
+    [held] = bench.claim()
+    assert held.ref.execution == "exe_child"
+    rules = ApprovalRules(not_by_starter=True)
+    bench.record(held, OpenApproval("tool/approval", "d", "apr_1", "post", ARGS, rules))
+    bench.park(held)
+    assert refusal(bench, said(by="ann")) == "self_approval"
+    assert bench.do(decide, said(by="bob")) == Decided(held.ref)

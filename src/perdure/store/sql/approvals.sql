@@ -59,3 +59,8 @@ WHERE kind = 'approval' AND due_ms <= :now_ms ORDER BY due_ms LIMIT :limit;
 -- Who cancelled an execution.
 SELECT data FROM events
 WHERE shard = :shard AND execution = :execution AND kind = 'cancel_requested' ORDER BY seq LIMIT 1;
+
+-- name: starters_of
+-- What a log says of who started or forked its execution.
+SELECT data FROM events
+WHERE shard = :shard AND execution = :execution AND kind IN ('started', 'forked') ORDER BY seq;
