@@ -1,0 +1,117 @@
+"""Durable functions and forks on both databases: the same text of SQL gives, keeps and copies them alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine_bench import COMPANY, Bench, bench_in, once, step, task
+from perdure.core import codec
+from perdure.core.functions import ClaimRequest, HeldExecution
+from perdure.core.ids import shard_of
+from perdure.core.views import ForkEdits, Started
+from perdure.core.work import Answer, FunctionLane
+from perdure.engine.claim import Claimed
+from perdure.engine.fork import Fork, fork
+from perdure.engine.lanes import (
+    ClaimLanes,
+    ReleaseExecutions,
+    RenewExecutions,
+    ShrinkOwned,
+    claim_lanes,
+    latest_of,
+    release_executions,
+    renew_executions,
+    shrink_owned,
+)
+from perdure.engine.start import Start, start
+from perdure.store.postgres import open_postgres
+from perdure.store.protocol import Row
+from perdure.testing.clock import FakeClock, SeededRandom
+
+OLD, NEW = FunctionLane("onboard", "b1"), FunctionLane("onboard", "b2")
+
+
+class LockingBench(Bench):
+    """A bench over a database whose readers cannot run the query that locks."""
+
+    def execution(self, execution: str) -> Row:
+        with self.store.write() as connection:
+            found = connection.row("lock_executions", wanted=codec.encode({execution: shard_of(execution)}))
+        assert found is not None
+        return found
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    if request.param == "sqlite":
+        with bench_in(tmp_path) as made:
+            yield made
+        return
+    store = open_postgres(request.getfixturevalue("postgres_database"), random=SeededRandom())
+    try:
+        yield LockingBench(store, FakeClock())  # type: ignore[arg-type] - a store is a store
+    finally:
+        store.close()
+
+
+def begun(bench: Bench) -> str:
+    row = bench.new()
+    bench.do(start, Start(row.id, COMPANY, "onboard", "d", "{}", row.input, None, lane="onboard"))
+    return row.id
+
+
+def ask(bench: Bench, nonce: str, *lanes: FunctionLane, worker: str = "wrk_1", **options: Any) -> list[Claimed]:
+    given = {"slots": 10, **options}
+    return bench.do(claim_lanes, ClaimLanes(COMPANY, ClaimRequest(worker, nonce, lanes or (OLD,), **given)))
+
+
+def test_a_function_is_claimed_once_and_again_by_its_nonce(bench: Bench) -> None:
+    execution = begun(bench)
+    first, again, other = ask(bench, "n1"), ask(bench, "n1"), ask(bench, "n2")
+    assert [one.ref.execution for one in first] == [execution]
+    assert [(one.ref, one.fence, one.build) for one in again] == [(first[0].ref, 1, "b1")]
+    assert other == []
+    assert bench.claim() == []
+
+
+def test_the_build_that_began_it_is_kept_and_the_only_one_to_go_on(bench: Bench) -> None:
+    begun(bench)
+    [one] = ask(bench, "n1")
+    held = (HeldExecution(one.ref.execution, one.fence),)
+    assert bench.do(release_executions, ReleaseExecutions(COMPANY, "wrk_1", held)) == [Answer.ACCEPTED]
+    assert ask(bench, "n2", NEW, worker="wrk_2") == []
+    [again] = ask(bench, "n3", NEW, OLD, worker="wrk_2")
+    assert (again.fence, again.build) == (2, "b1")
+    assert bench.do(release_executions, ReleaseExecutions(COMPANY, "wrk_1", held)) == [Answer.LEASE_LOST]
+
+
+def test_leases_are_renewed_cut_short_and_watched(bench: Bench) -> None:
+    execution = begun(bench)
+    [one] = ask(bench, "n1")
+    held = (HeldExecution(execution, one.fence), HeldExecution(execution, one.fence + 1))
+    renewal = RenewExecutions(COMPANY, "wrk_1", 60_000, held)
+    assert bench.do(renew_executions, renewal) == [Answer.ACCEPTED, Answer.LEASE_LOST]
+    assert bench.do(shrink_owned, ShrinkOwned(COMPANY, "wrk_1", 10)) == 1
+    bench.record(one, step())
+    wanted = {execution: shard_of(execution)}
+    assert bench.read(lambda reads: latest_of(reads, COMPANY, wanted)) == {execution: 2}
+    assert bench.read(lambda reads: latest_of(reads, "other", wanted)) == {}
+
+
+def test_a_fork_is_made_and_takes_the_origins_result(bench: Bench) -> None:
+    origin = bench.waiting(step(), once()).ref.execution
+    [held] = bench.lease()
+    bench.begin(held)
+    bench.report(held, value="did it")
+    made = bench.do(fork, Fork("exe_fork", COMPANY, origin, 2, ForkEdits(prompt="other"), "ann"))
+    assert made == Started("exe_fork", created=True)
+    mine = next(one for one in bench.claim() if one.ref.execution == "exe_fork")
+    bench.record(mine, once())
+    assert bench.log("exe_fork")[-1].data["value"] == "did it"
+    bench.record(mine, task("new"))
+    assert bench.execution("exe_fork")["state"] == "paused"
+    assert bench.execution("exe_fork")["origin"] == origin
