@@ -25,7 +25,8 @@ from perdure.wire.errors import NOT_SENT
 T = TypeVar("T")
 
 PATIENCE_SECONDS = 60.0
-"""How long a verb goes on without an owner that answers. Following and waiting go on for ever."""
+"""How long a verb is asked again of one owner that does not answer. While owners follow each other it goes on, and
+following and waiting go on for ever."""
 
 
 class Over(Exception):
@@ -83,9 +84,12 @@ class JoinedApi:
 
     async def ask(self, call: Callable[[Api], Coroutine[Any, Any, T]]) -> T:
         """Ask until an owner answers. `call` may be made again after it was done: see `_once`."""
-        until_ms = self._clock.monotonic_ms() + round(PATIENCE_SECONDS * 1000)
+        asked: Place | None = None
+        until_ms = 0
         while True:
             place = self._current()
+            if place is not asked:
+                asked, until_ms = place, self._clock.monotonic_ms() + round(PATIENCE_SECONDS * 1000)
             try:
                 return await place.unless_over(call(place.api))
             except Over:

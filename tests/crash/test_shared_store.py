@@ -6,6 +6,8 @@ import json
 import os
 import signal
 import stat
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -132,6 +134,44 @@ def _ready(other: Program, execution: str, verb: str) -> tuple[str, ...]:
         return (other.ask("tasks", execution)[0][0],)
     until(lambda: other.ask("state", execution) == "waiting")
     return ()
+
+
+def test_the_command_line_finds_a_program(store: Path, tmp_path: Path) -> None:
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "PERDURE_STORE": str(store)}
+    command = [sys.executable, "-m", "perdure", "executions", "list", "--json"]
+    with program(store) as owner:
+        assert opened(owner) == "owner"
+        execution = owner.ask("start", "say")
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+        assert (done.returncode, execution in done.stdout) == (0, True), done
+    alone = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    assert alone.returncode != 0
+
+
+def test_a_server_on_a_program_s_store_says_whose_it_is(store: Path) -> None:
+    command = [sys.executable, "-m", "perdure", "server", "--port", "0", "--store", str(store)]
+    with program(store) as owner:
+        assert opened(owner) == "owner"
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        assert done.returncode == 1
+        assert "store_in_use" in done.stdout
+        assert f"process {owner.pid}" in " ".join(done.stdout.split())
+        assert "embedded runtime" in " ".join(done.stdout.split())
+
+
+def test_a_program_joins_a_server_and_leaves_it_its_store(store: Path) -> None:
+    command = [sys.executable, "-m", "perdure", "server", "--port", "0", "--store", str(store), "--json"]
+    environment = {**os.environ, "XDG_STATE_HOME": str(store.parent / "elsewhere")}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as server:
+        assert server.stdout is not None
+        assert server.stdout.readline().startswith("{")
+        with program(store) as other:
+            assert opened(other) == "joined"
+            assert other.ask("executions") == []
+            server.terminate()
+            assert server.wait(60) == 0
+            with program(store, join=False) as owner:
+                assert opened(owner) == "owner", "it was not taken over"
 
 
 def test_a_store_that_is_kept_alone_is_refused(store: Path) -> None:

@@ -64,6 +64,8 @@ class Target:
 async def find(server: str | None) -> Target:
     """Return the server to speak to. Its key: PERDURE_API_KEY, or for this user's own server its state file's.
 
+    Without a server it is the program whose embedded runtime owns this user's store.
+
     Raises `Unreachable` if none was named and this user runs none, and `InvalidInput` (`bad_address`).
     """
     from perdure.client.address import base_url
@@ -74,12 +76,30 @@ async def find(server: str | None) -> Target:
         url = base_url(server)
         return Target(url, key or await key_for(url))
     state = await running_server()
-    if state is None:
-        raise Unreachable(
-            "this user runs no Perdure server on this machine. Start one with `perdure server`, or name one: "
-            "--server URL, or PERDURE_URL."
-        )
-    return Target(state.url, key or state.key or None)
+    if state is not None:
+        return Target(state.url, key or state.key or None)
+    owner = await _program()
+    if owner is not None:
+        return owner
+    raise Unreachable(
+        "this user runs no Perdure server on this machine. Start one with `perdure server`, or name one: "
+        "--server URL, or PERDURE_URL."
+    )
+
+
+async def _program() -> Target | None:
+    """Return the program with an embedded runtime that owns this user's store, if there is one."""
+    from perdure.client.discover import knows_nonce
+    from perdure.runtime import default_store
+    from perdure.shared_store import TRY_SECONDS
+    from perdure.store.ownership import read_hint
+
+    hint = read_hint(os.environ.get("PERDURE_STORE") or default_store())
+    if hint is None or hint.address is None or hint.key is None:
+        return None
+    if not await knows_nonce(hint.address, hint.nonce, seconds=TRY_SECONDS):
+        return None
+    return Target(hint.address, hint.key)
 
 
 def ask(server: str | None, question: Callable[[HttpApi], Awaitable[T]]) -> T:
