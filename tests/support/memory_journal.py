@@ -102,16 +102,18 @@ class MemoryLog:
     def open(self) -> dict[str, Event]:
         """Return what was asked for and waits for an answer, by address."""
         waiting = {event.address: event for event in self.events if event.kind in ASKED}
+        inline = {event.address for event in self.events if event.kind is Kind.TASK_BEGUN and "nonce" in event.data}
         for event in self.events:
-            if (event.kind not in ASKED or event.kind is Kind.STEP_RECORDED) and not self._leaves_open(event):
+            over = event.kind not in ASKED or event.kind is Kind.STEP_RECORDED
+            if over and (event.address not in inline or not _leaves_open(event)):
                 waiting.pop(event.address, None)
         return waiting
 
-    def _leaves_open(self, event: Event) -> bool:
-        """Say whether a claim that the holder made itself goes on after this."""
-        inline = any("nonce" in one.data for one in self.events if one.address == event.address)
-        ruled_run = event.kind is Kind.EFFECT_RULED and event.data.get("ruling") == "run"
-        return inline and (ruled_run or event.kind in (Kind.TASK_BEGUN, Kind.TASK_UNCERTAIN))
+
+def _leaves_open(event: Event) -> bool:
+    """Say whether a claim that the holder made itself goes on after this."""
+    ruled_run = event.kind is Kind.EFFECT_RULED and event.data.get("ruling") == "run"
+    return ruled_run or event.kind in (Kind.TASK_BEGUN, Kind.TASK_UNCERTAIN)
 
 
 class MemoryJournal:

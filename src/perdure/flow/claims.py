@@ -36,9 +36,12 @@ class Claims:
         self._bodies = bodies
         self._new_id = new_id
         self._claims: dict[str, _Claim] = {}
+        self.known = False
+        """Whether there ever was one: most runs have none, and pay nothing for it."""
 
     def add(self, pending: Pending, item: BeginStep, body: Body) -> None:
         """Know of a step that the code asked for."""
+        self.known = True
         self._claims[pending.ask.address] = _Claim(pending.ask, item, body)
 
     def made(self, address: str) -> None:

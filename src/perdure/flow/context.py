@@ -133,7 +133,8 @@ class Context:
 
     async def step(self, address: str, digest: str, body: Body) -> Any:
         """Run `body` here and record what it returns; return what decoding the record gives. `repeatable`."""
-        return (await self.record(address, digest, body)).data["value"]
+        event = await self._wait(Kind.STEP_RECORDED, address, digest, body=body)
+        return event.data["value"]
 
     async def record(self, address: str, digest: str, body: Body) -> Event:
         """Like `step`; return the record itself."""
@@ -289,7 +290,12 @@ class Context:
     async def _wait(
         self, kind: Kind, address: str, digest: str, *, item: Item | None = None, body: Body | None = None
     ) -> Event:
-        return await self._await(self._driver().ask(kind, address, digest, item=item, body=body))
+        pending = self._driver().ask(kind, address, digest, item=item, body=body)
+        try:  # as `_await` does, and a call less on the path of every step
+            return await pending.wait
+        except asyncio.CancelledError:
+            self._give_up(pending)
+            raise
 
     async def _await(self, pending: Pending) -> Any:
         try:

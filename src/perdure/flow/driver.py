@@ -184,7 +184,7 @@ class Run:
     async def _idle(self, journal: Journal) -> Outcome | None:
         """Nothing to hand over: write what is to be written, wait for what runs here, or let go."""
         self._stir.hush()
-        if self.replay.used_up:
+        if self._desk.claims.known and self.replay.used_up:
             self._desk.outbox.extend(self._desk.claims.follow())
         if self._desk.outbox:
             await self._flush(journal)

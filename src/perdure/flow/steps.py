@@ -244,7 +244,8 @@ def _facts(call: Call, error: Exception, attempt: int) -> dict[str, Json]:
     permanent = isinstance(error, (PermanentError, *call.retry.no_retry))
     pause_ms = None
     if attempt <= call.retry.retries and not permanent:
-        asked = round(error.after_seconds * 1000) if isinstance(error, RetryLater) else None
+        after = error.after_seconds if isinstance(error, RetryLater) else None
+        asked = None if after is None else round(after * 1000)
         pause_ms = next_pause(call.retry.rules(), attempt + 1, _chance(call, attempt), asked)
     return {
         "code": code if isinstance(code, str) else "raised",
