@@ -98,17 +98,21 @@ async def sweep(store: SqliteStore, timers: int, patience: float) -> float:
     begun = time.perf_counter()
     running = asyncio.create_task(Sweeps(bridge, StoreTime(bridge, clock), clock).run())
     try:
-        async with asyncio.timeout(patience):
-            while True:
-                left = await bridge.read(lambda reads: reads.row("next_timer"))
-                if left is None or left["due_ms"] is None:
-                    return time.perf_counter() - begun
-                await asyncio.sleep(0.1)
+        await asyncio.wait_for(no_timer_is_left(bridge), patience)
+        return time.perf_counter() - begun
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         writer.stop()
         bridge.close()
+
+
+async def no_timer_is_left(bridge: Bridge) -> None:
+    while True:
+        left = await bridge.read(lambda reads: reads.row("next_timer"))
+        if left is None or left["due_ms"] is None:
+            return
+        await asyncio.sleep(0.1)
 
 
 def lateness(store: SqliteStore, ids: Sequence[str]) -> tuple[list[int], int]:

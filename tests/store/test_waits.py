@@ -9,8 +9,8 @@ import pytest
 
 from calendar_starts import schedule
 from engine_bench import AGENT, COMPANY, SPEC, Bench, bench_in
+from locking_bench import LockingBench
 from perdure.core import codec
-from perdure.core.ids import shard_of
 from perdure.core.items import AwaitSignal, OpenToken, SetTimer, StartChild
 from perdure.core.tokens import Issuer, company_key, hash_of
 from perdure.core.views import Started
@@ -23,18 +23,7 @@ from perdure.engine.sweep import fire_timers
 from perdure.engine.token import EndToken, TokenEnded, end_token, expire_tokens
 from perdure.errors import Conflict, NotFound
 from perdure.store.postgres import open_postgres
-from perdure.store.protocol import Row
 from perdure.testing.clock import FakeClock, SeededRandom
-
-
-class LockingBench(Bench):
-    """A bench over a database whose readers cannot run the query that locks."""
-
-    def execution(self, execution: str) -> Row:
-        with self.store.write() as connection:
-            found = connection.row("lock_executions", wanted=codec.encode({execution: shard_of(execution)}))
-        assert found is not None
-        return found
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
