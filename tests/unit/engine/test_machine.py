@@ -400,7 +400,8 @@ class Engine(RuleBasedStateMachine):
         assert kinds["task_completed"] - served <= self.results[address] <= 1
         assert row["delivery"] == "at_most_once" or row["attempt"] <= row["max_attempts"]
         assert row["state"] in ("begun", "uncertain", "done", "dead") or row["claims"] <= again
-        assert bool(row["doubt"]) <= bool(kinds["task_uncertain"]) * (row["state"] not in ("done", "dead"))
+        assert not row["doubt"] or row["state"] not in ("done", "dead"), "in doubt for ever"
+        assert not row["doubt"] or kinds["task_uncertain"] or self.log[-1].kind in TERMINAL, "in doubt unsaid"
         told = [event.data["fence"] for event in log if event.kind == "effect_contradicted"]
         assert len(told) == len(set(told)), "one holder contradicted twice"
         self.settles(row, log)
@@ -414,7 +415,7 @@ class Engine(RuleBasedStateMachine):
             if event.kind == "effect_ruled" and event.data["ruling"] == "run":
                 assert event.at_ms >= begun + (20_000 if "settle_ms" in row["rules"] else 30_000), "ruled too early"
         uncertain = [event.seq for event in log if event.kind == "task_uncertain"]
-        if row["state"] == "uncertain" and row["digest"]:
+        if uncertain and row["state"] == "uncertain" and row["digest"]:
             twins = [
                 e for e in self.log if e.kind == "task_begun" and e.seq > uncertain[-1] and e.address != row["address"]
             ]
