@@ -332,4 +332,4 @@ async def test_where_nobody_listens_the_error_says_what_to_do() -> None:
 
 
 def test_every_script_is_used() -> None:
-    assert set(SCRIPTS) == {"plain", "tool", "approval", "once"}
+    assert set(SCRIPTS) == {"plain", "tool", "approval", "once", "four-eyes"}
