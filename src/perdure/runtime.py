@@ -26,11 +26,10 @@ from perdure.client.results import AgentResult
 from perdure.client.schedules import Schedules
 from perdure.client.tasks import HttpTaskSource
 from perdure.core.views import ExecutionSummary
-from perdure.core.work import FunctionLane, Lane
+from perdure.core.work import Lane
 from perdure.engine.keys import DEFAULT_COMPANY
 from perdure.engine.sweep import LOCAL_WORKER
 from perdure.errors import UserError
-from perdure.flow.durable import DurableDefinition, durable_definition
 from perdure.models.catalog import Catalog
 from perdure.models.port import Models
 from perdure.server.node import Node
@@ -38,8 +37,8 @@ from perdure.service_loop import ServiceLoop
 from perdure.shared_store import SharedStore
 from perdure.wire.api import Api, TaskSource
 from perdure.wire.worker_lock import default_folder
-from perdure.worker.declared import Declared, start_request
-from perdure.worker.function_service import FunctionPlace, FunctionService
+from perdure.worker.declared import Declared, durable_definition, start_request
+from perdure.worker.function_service import FunctionPlace, FunctionServices
 from perdure.worker.loop import Worker, WorkerOptions
 from perdure.worker.main import lanes_of
 
@@ -94,7 +93,7 @@ class AgentRuntime(Outside):
         self._source: TaskSource | None = None
         self._shared: SharedStore | None = None
         self._workers: dict[str, tuple[Worker, Future[None]]] = {}
-        self._functions: dict[FunctionLane, tuple[FunctionService, Future[None]]] = {}
+        self._functions = FunctionServices(self._service.submit, self._function_place)
         self._closed = False
 
     # -- agents --------------------------------------------------------------------------------------------------------
@@ -104,8 +103,8 @@ class AgentRuntime(Outside):
     ) -> AgentHandle:
         """Begin an execution and return at once. When this returns, it survives the death of every process.
 
-        The same `idempotency_key`, agent and input again give the first execution; with other input, `Conflict`
-        (`start_key_conflict`).
+        An agent takes one input; a durable function its arguments, as JSON. The same `idempotency_key`, name and input
+        again give the first execution; with other input, `Conflict` (`start_key_conflict`).
         """
         self._ensure_open()
         request = start_request(declared, args, named, idempotency_key)
@@ -222,11 +221,10 @@ class AgentRuntime(Outside):
                 return
             self._closed = True
             _open.discard(self)
-            serving = [*self._workers.values(), *self._functions.values()]
-            self._workers, self._functions = {}, {}
-        for worker, _done in serving:
+            workers, self._workers = self._workers, {}
+        for worker, _done in workers.values():
             worker.stop()
-        for _worker, done in serving:
+        for done in [*self._functions.stop(), *(done for _worker, done in workers.values())]:
             done.result()
         self._service.wait(self._say_goodbye())
         if self._shared is not None:
@@ -270,7 +268,7 @@ class AgentRuntime(Outside):
     def _serve(self, declared: Declared) -> None:
         """Have a worker for the agent's tools, or for the durable function, in this process, once."""
         if not isinstance(declared, Agent):
-            self._serve_function(durable_definition(declared))
+            self._functions.serve(durable_definition(declared))
             return
         agent, lanes = declared, declared.lanes()
         if not lanes:
@@ -279,13 +277,6 @@ class AgentRuntime(Outside):
             known = self._workers.get(agent.name)
             if known is None:
                 self._workers[agent.name] = self._new_worker(agent, lanes)
-
-    def _serve_function(self, definition: DurableDefinition) -> None:
-        lane = FunctionLane(definition.name, definition.build)
-        with self._lock:
-            if lane not in self._functions:
-                served = FunctionService([definition], self._function_place)
-                self._functions[lane] = (served, self._service.submit(served.run()))
 
     def _function_place(self) -> FunctionPlace:
         """Return where durable functions are served now."""

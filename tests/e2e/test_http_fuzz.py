@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from http_server import Process, process, spec, start_request
 from perdure.client.http import HttpApi
 from perdure.server.routes.control import router
-from perdure.server.routes.worker import OPERATIONS
+from perdure.server.routes.functions import WORKER_OPERATIONS as OPERATIONS
 from perdure.wire import routes
 
 ROUTES = [

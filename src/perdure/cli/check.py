@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from perdure.client.http import HttpApi
     from perdure.core.events import Event
-    from perdure.flow.durable import DurableDefinition
 
 _PAGE = 1000
 
@@ -35,6 +34,7 @@ def check(
     """
     from perdure.cli import failure
     from perdure.cli.terminal import print_json
+    from perdure.worker.declared import durable_functions
     from perdure.worker.target import load_module
 
     found = load_module(module)
@@ -48,7 +48,7 @@ def check(
             typer.echo(f"    step: {one['cure']}.")
         for one in mismatches:
             typer.echo(f"{one['execution']} ({one['function']}): {one['why']}")
-        functions = len(_definitions(found))
+        functions = len(durable_functions(found))
         typer.echo(f"{functions} durable functions, {looked} live executions, {len(uses) + len(mismatches)} findings.")
     if uses or mismatches:
         failure.stop(failure.FAILED)
@@ -65,19 +65,14 @@ def _uses(module: ModuleType) -> list[dict[str, Any]]:
     return [{"path": str(shown), **asdict(one)} for one in find_outside_steps(source)]
 
 
-def _definitions(module: ModuleType) -> dict[str, DurableDefinition]:
-    from perdure.flow.durable import durable_definition, is_durable
-
-    found = [durable_definition(one) for one in vars(module).values() if callable(one) and is_durable(one)]
-    return {one.name: one for one in found}
-
-
 def _live(module: ModuleType, server: str | None) -> tuple[list[dict[str, Any]], int]:
     """Return the executions that do not go with the code, and how many were looked at. Without a server, none."""
     from perdure.cli.connect import ask
     from perdure.errors import Unreachable
+    from perdure.worker.declared import durable_functions
+    from perdure.worker.rerun import rerun_all
 
-    definitions = _definitions(module)
+    definitions = durable_functions(module)
     try:
         logs = ask(server, lambda api: _logs(api, list(definitions)))
     except Unreachable:
@@ -85,7 +80,13 @@ def _live(module: ModuleType, server: str | None) -> tuple[list[dict[str, Any]],
             raise
         typer.echo("No server runs here, so no executions were looked at. --no-live leaves them out.", err=True)
         return [], 0
-    return _rerun_all(definitions, logs), len(logs)
+    told = rerun_all([(definitions[name], log) for _, name, log in logs])
+    found = [
+        {"execution": execution, "function": name, "why": why}
+        for (execution, name, _), why in zip(logs, told, strict=True)
+        if why is not None
+    ]
+    return found, len(logs)
 
 
 async def _logs(api: HttpApi, names: list[str]) -> list[tuple[str, str, list[Event]]]:
@@ -110,24 +111,3 @@ async def _log(api: HttpApi, execution: str) -> list[Event]:
     while page := await api.events(execution, after=len(events), limit=_PAGE):
         events += page
     return events
-
-
-def _rerun_all(
-    definitions: dict[str, DurableDefinition], logs: list[tuple[str, str, list[Event]]]
-) -> list[dict[str, Any]]:
-    import asyncio
-
-    from perdure.flow.scope import scoped_tasks
-    from perdure.system import SystemClock, SystemRandom
-    from perdure.worker.rerun import rerun
-
-    async def all_of_them() -> list[dict[str, Any]]:
-        scoped_tasks(asyncio.get_running_loop())
-        found: list[dict[str, Any]] = []
-        for execution, name, log in logs:
-            why = await rerun(definitions[name], log, SystemClock(), SystemRandom())
-            if why is not None:
-                found.append({"execution": execution, "function": name, "why": why})
-        return found
-
-    return asyncio.run(all_of_them())

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from perdure.cli.connect import Target
     from perdure.client.tasks import HttpTaskSource
     from perdure.core.work import WorkerInfo
-    from perdure.flow.durable import DurableDefinition
+    from perdure.worker.declared import DurableDefinition
     from perdure.worker.loop import WorkerOptions
     from perdure.worker.main import Serving
 

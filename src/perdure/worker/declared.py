@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from types import ModuleType
 from typing import Any
 
 from perdure.agent.agent import Agent
@@ -29,6 +30,12 @@ def sorted_out(declared: Iterable[Declared]) -> tuple[list[Agent], list[DurableD
         else:
             functions.append(durable_definition(one))
     return agents, functions
+
+
+def durable_functions(module: ModuleType) -> dict[str, DurableDefinition]:
+    """Return the durable functions of a module by their names."""
+    found = [durable_definition(one) for one in vars(module).values() if callable(one) and is_durable(one)]
+    return {one.name: one for one in found}
 
 
 def start_request(
@@ -74,4 +81,12 @@ def _json(value: Any) -> Json:
     return codec.decode(codec.encode(value, "input"))
 
 
-__all__ = ["Declared", "input_of", "is_durable", "sorted_out", "start_request"]
+__all__ = [
+    "Declared",
+    "DurableDefinition",
+    "durable_definition",
+    "durable_functions",
+    "input_of",
+    "sorted_out",
+    "start_request",
+]

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Any
 
+from perdure.core.work import FunctionLane
 from perdure.flow.durable import DurableDefinition
 from perdure.wire.api import TaskSource
 from perdure.worker.functions import FunctionOptions, FunctionWorker, Source
@@ -22,6 +26,34 @@ class FunctionPlace:
     """Of the ids of workers there."""
     over: asyncio.Event | None = None
     """Set once it is another place. None: it stays."""
+
+
+class FunctionServices:
+    """The durable functions that a runtime serves, each once. Safe from any thread; `submit` runs on its loop."""
+
+    def __init__(
+        self, submit: Callable[[Coroutine[Any, Any, None]], Future[None]], place: Callable[[], FunctionPlace]
+    ) -> None:
+        self._submit = submit
+        self._place = place
+        self._lock = threading.Lock()
+        self._running: dict[FunctionLane, tuple[FunctionService, Future[None]]] = {}
+
+    def serve(self, definition: DurableDefinition) -> None:
+        """Have a worker for the function, if there is none."""
+        lane = FunctionLane(definition.name, definition.build)
+        with self._lock:
+            if lane not in self._running:
+                service = FunctionService([definition], self._place)
+                self._running[lane] = (service, self._submit(service.run()))
+
+    def stop(self) -> list[Future[None]]:
+        """Ask all to stop; return what ends when they have."""
+        with self._lock:
+            running, self._running = list(self._running.values()), {}
+        for service, _ in running:
+            service.stop()
+        return [done for _, done in running]
 
 
 class FunctionService:

@@ -87,11 +87,8 @@ async def run_workers(
             if parent_pid is not None:
                 side.start_soon(_outlive_nobody, workers, parent_pid, clock)
             if on_connected is not None:
-                for worker in workers:
-                    side.start_soon(_tell, worker, on_connected)
-            async with anyio.create_task_group() as work:
-                for worker in workers:
-                    work.start_soon(worker.run)
+                side.start_soon(_tell_all, workers, on_connected)
+            await _run_all(workers)
         side.cancel_scope.cancel()
     return sum(worker.left_running for worker in workers)
 
@@ -112,6 +109,12 @@ def lanes_of(agents: Sequence[Agent]) -> dict[Lane, ToolDefinition]:
             code="bad_worker",
         )
     return tools
+
+
+async def _run_all(workers: Sequence[Serving]) -> None:
+    async with anyio.create_task_group() as work:
+        for worker in workers:
+            work.start_soon(worker.run)
 
 
 @contextmanager
@@ -145,6 +148,12 @@ async def _obey(workers: Sequence[Serving], arrived: asyncio.Queue[int]) -> None
     for worker in workers:
         worker.stop(0)
     os._exit(128 + await arrived.get())
+
+
+async def _tell_all(workers: Sequence[Serving], on_connected: Callable[[WorkerInfo], None]) -> None:
+    async with anyio.create_task_group() as telling:
+        for worker in workers:
+            telling.start_soon(_tell, worker, on_connected)
 
 
 async def _tell(worker: Serving, on_connected: Callable[[WorkerInfo], None]) -> None:

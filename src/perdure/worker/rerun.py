@@ -5,6 +5,7 @@ Bodies of steps do not run. What the code does outside steps it does, as it woul
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -16,6 +17,8 @@ from perdure.core.tokens import Issuer
 from perdure.errors import LeaseLost
 from perdure.flow.driver import Run
 from perdure.flow.durable import DurableDefinition
+from perdure.flow.scope import scoped_tasks
+from perdure.system import SystemClock, SystemRandom
 from perdure.worker.pace import within
 from perdure.worker.stable import function_of
 
@@ -39,6 +42,19 @@ async def rerun(definition: DurableDefinition, log: Sequence[Event], clock: Cloc
     finally:
         await run.close()
     return journal.why
+
+
+def rerun_all(
+    logs: Sequence[tuple[DurableDefinition, Sequence[Event]]], clock: Clock | None = None, random: Random | None = None
+) -> list[str | None]:
+    """Run each log against its function, one after another, on a loop made for it; return what `rerun` does of each."""
+    clock, random = clock or SystemClock(), random or SystemRandom()
+
+    async def all_of_them() -> list[str | None]:
+        scoped_tasks(asyncio.get_running_loop())
+        return [await rerun(definition, log, clock, random) for definition, log in logs]
+
+    return asyncio.run(all_of_them())
 
 
 def _ids(clock: Clock, random: Random) -> Callable[[str], str]:
