@@ -323,7 +323,7 @@ class Worker:
         return (self._drain_until_ms or 0) - self._clock.monotonic_ms()
 
     async def _flush(self) -> None:
-        if self._reports.pending:
+        if not self._reports.idle.is_set():  # not by their number: what was answered may still be written down
             await rest(self._clock, FLUSH_SECONDS, self._reports.idle)
         if self._reports.pending:
             kept = self._outbox is not None and self._outbox.lock
