@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from http_server import Server, serving
+from http_server import Server, process, serving
+from perdure.client.http import HttpApi
 from perdure.core.events import Kind
 from perdure.core.tokens import Issuer, company_key
 from perdure.errors import Conflict, InvalidInput, NotFound, UserError
 from perdure.server.open_tokens import MOST_MISSES
 from perdure.server.options import ServeOptions
 from raw_http import Reply, exchange, request
-from waiting_executions import claimed, with_token
+from waiting_executions import claimed, with_token, with_token_over_http
 
 pytestmark = pytest.mark.anyio
 
@@ -146,3 +147,22 @@ async def test_an_unknown_verb_of_a_token_is_an_error_that_says_so(tmp_path: Pat
         with pytest.raises(UserError):
             await server.api().complete_token("not a token", 1)
         assert (await ask(server, "POST", f"/v1/tokens/{secret}/burn", "1")).code == "no_such_route"
+
+
+async def test_an_accepted_answer_survives_the_death_of_the_server(tmp_path: Path) -> None:
+    with process(tmp_path / "s.db") as server:
+        execution, secret = await with_token_over_http(server.url, server.key)
+        sent = request("POST", f"/v1/tokens/{secret}", server.address, body='{"ok":true}')
+        assert (await exchange(server.address, sent)).status == 200
+        server.popen.kill()
+        server.popen.wait()
+    with process(tmp_path / "s.db") as server:
+        api = HttpApi(server.url, server.key)
+        try:
+            assert (await api.events(execution))[-1].data["value"] == {"ok": True}
+            await api.complete_token(secret, {"ok": True})
+            with pytest.raises(Conflict) as refused:
+                await api.complete_token(secret, {"ok": False})
+            assert refused.value.code == "token_used"
+        finally:
+            await api.aclose()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from perdure.client.functions import HttpFunctionSource
+from perdure.client.http import HttpApi
 from perdure.core.functions import ClaimedExecution, ClaimRequest
 from perdure.core.items import Item, OpenToken
 from perdure.core.tokens import hash_of
@@ -36,3 +38,20 @@ async def with_token(node: Node, timeout_ms: int | None = None) -> tuple[str, st
     item = OpenToken("token yes", "d", "tok_1", "yes", hash_of(secret), held.tokens.base, timeout_ms)
     await waits_for(node, held, item)
     return held.execution, secret, held.tokens.url("tok_1", held.tokens.base)
+
+
+async def with_token_over_http(url: str, key: str) -> tuple[str, str]:
+    """As `with_token`, on a server that is another process; return the execution's id and the secret."""
+    api, source = HttpApi(url, key), HttpFunctionSource(url, key)
+    try:
+        await api.start(StartRequest({"kind": "durable", "name": LANE.name, "build": LANE.build}, "hi"))
+        (held,) = (await source.claim(ClaimRequest("wrk_1", "n1", (LANE,), slots=1), wait_seconds=10)).executions
+        assert held.tokens is not None
+        secret = held.tokens.secret("tok_1")
+        journal = source.opened("wrk_1", held)
+        await journal.record(1, [OpenToken("token yes", "d", "tok_1", "yes", hash_of(secret))])
+        await journal.park(2, 0)
+        return held.execution, secret
+    finally:
+        await source.aclose()
+        await api.aclose()
