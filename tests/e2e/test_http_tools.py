@@ -11,6 +11,7 @@ import pytest
 import http_agents
 from cli_processes import Home, Running, until
 from perdure import AgentRuntime
+from perdure.models.catalog import Catalog
 from perdure.testing.evidence import Entry
 from perdure.testing.world_client import World, running_world
 
@@ -73,6 +74,17 @@ def test_killed_in_the_middle_of_an_at_most_once_call_it_is_uncertain_and_never_
         assert done.returncode == 0, done.stdout + done.stderr
         story(home, execution)
         assert len(payments(world)) == 1
+
+
+def test_an_embedded_runtime_calls_them_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("ALLOW_PRIVATE_HTTP", "1"), ("TOOL_ENV", "OTHER, SHOP_NAME")):
+        monkeypatch.setenv(f"PERDURE_{name}", value)
+    monkeypatch.setenv("SHOP_NAME", "acme")
+    models = Catalog(scripted={"payer": http_agents.script})
+    with running_world(tmp_path) as world, AgentRuntime(store=tmp_path / "perdure.db", models=models) as runtime:
+        result = runtime.run(http_agents.payer(f"{world.url}/act/pay", "at_most_once"), "pay")
+        assert "'name': 'pay'" in str(result.output) or '"name":"pay"' in str(result.output)
+        assert [entry.company for entry in payments(world)] == ["acme"]
 
 
 def test_a_server_reaches_nothing_private_unless_its_operator_allows_it(home: Home, tmp_path: Path) -> None:

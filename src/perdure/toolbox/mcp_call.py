@@ -42,19 +42,11 @@ class McpCaller:
     async def list(self, part: McpPart, asked: Asked) -> Json:
         """Return the tools of a server: name, description, inputSchema, annotations. Raises `McpFailed`,
         `PermanentError`."""
-        found: list[Json] = []
         try:
             async with self._session(part, asked) as client:
-                cursor: str | None = None
-                while len(found) < MOST_TOOLS:
-                    page = await client.list_tools(cursor=cursor)
-                    found += [_described(tool) for tool in page.tools]
-                    cursor = page.next_cursor
-                    if cursor is None:
-                        break
+                return await _listed(client)
         except Exception as error:
             raise _plain(error) from error
-        return found[:MOST_TOOLS]
 
     async def call(self, part: McpPart, tool: str, asked: Asked) -> Json:
         """Return what a tool says. Raises `PermanentError`, `McpFailed`; under `at_most_once` `NotDone` where the call
@@ -104,6 +96,18 @@ class McpCaller:
         )
         async with http, Client(streamable_http_client(part.url, http_client=http)) as client:
             yield client
+
+
+async def _listed(client: Client) -> Json:
+    found: list[Json] = []
+    cursor: str | None = None
+    while len(found) < MOST_TOOLS:
+        page = await client.list_tools(cursor=cursor)
+        found += [_described(tool) for tool in page.tools]
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return found[:MOST_TOOLS]
 
 
 def _described(tool: Any) -> Json:

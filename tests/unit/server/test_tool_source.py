@@ -13,7 +13,7 @@ from node_bench import NodeBench, Script, node_over
 from perdure.core.events import Kind
 from perdure.core.work import SERVER_QUEUE, Lane, LeaseRequest
 from perdure.models.scripted import call, say, together
-from perdure.server.tool_source import ServerTools
+from perdure.server.tool_source import ServerTools, tools_by
 from perdure.toolbox.guarded_http import Outbound
 from perdure.toolbox.http_tool import http_tool
 
@@ -126,3 +126,30 @@ async def test_leaving_waits_for_no_call_for_long(tmp_path: Path) -> None:
         async with node_over(tmp_path, script, tools=TOOLS) as bench:
             await bench.result(execution)
             assert len(server.seen) == 2
+
+
+def test_an_operator_allows_by_options_and_by_the_environment() -> None:
+    environ = {"A": "1", "B": "2", "C": "3", "PERDURE_TOOL_ENV": "B, NOT_THERE"}
+    assert tools_by(environ, ["A"]).outbound == Outbound(variables={"A": "1", "B": "2"})
+    assert tools_by({}).outbound == Outbound()
+    assert tools_by({}, allow_private=True).outbound.allow_private
+    assert tools_by({"PERDURE_ALLOW_PRIVATE_HTTP": "1"}).outbound.allow_private
+    assert not tools_by({"PERDURE_ALLOW_PRIVATE_HTTP": "0"}).outbound.allow_private
+
+
+async def test_the_doctor_asks_for_no_worker(tmp_path: Path) -> None:
+    async with answering(lambda _seen: Says(hang=True)) as server, node_over(tmp_path, once()) as bench:
+        execution = await bench.start(pay(server))
+        await bench.until(execution, Kind.TASK_SCHEDULED)
+        said = " ".join(finding.what for finding in await bench.api.diagnose(execution))
+        assert "no worker" not in said
+
+
+async def test_a_cancelled_execution_makes_no_further_call(tmp_path: Path) -> None:
+    async with answering(lambda _seen: Says(hang=True)) as server, node_over(tmp_path, once(), tools=TOOLS) as bench:
+        execution = await bench.start(pay(server))
+        while not server.seen:
+            await bench.node.parts.clock.sleep(0.01)
+        await bench.api.cancel(execution, by="ann")
+        assert (await bench.result(execution)).state == "cancelled"
+        assert len(server.seen) == 1
