@@ -134,7 +134,10 @@ class Channel:
         request = client.build_request(
             ask.method, self.url + ask.path, params=ask.query, content=ask.body, headers=headers, timeout=timeout
         )
-        response = await client.send(request, stream=stream)
+        try:
+            response = await client.send(request, stream=stream)
+        except AttributeError as error:  # how the sockets below say that a connection broke while it was being made
+            raise httpx2.ReadError(str(error)) from error
         self.met = True
         failpoints.hit(f"http.{ask.name}.received")
         return response
