@@ -85,6 +85,8 @@ class AgentRuntime(Outside):
         self._serve_tools = serve_tools
         self._slots = slots
         self._join = join
+        self.schedules = Schedules(self, lambda declared, input: start_request(declared, (input,), {}, None))
+        """Starts by the calendar: make them, look at them, pause them."""
         self._lock = threading.RLock()
         """Guards opening, closing and the table of workers: verbs may come from any thread."""
         self._service = ServiceLoop("perdure-service")
@@ -145,11 +147,6 @@ class AgentRuntime(Outside):
     def attach(self, execution_id: str) -> AgentHandle:
         """Return a handle on any execution, by its id alone."""
         return AgentHandle(execution_id, self)
-
-    @property
-    def schedules(self) -> Schedules:
-        """Starts by the calendar: make them, look at them, pause them."""
-        return Schedules(self, lambda declared, input: start_request(declared, (input,), {}, None))
 
     async def executions_async(
         self, *, state: str | None = None, agent: str | None = None, limit: int = 50
