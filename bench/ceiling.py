@@ -91,6 +91,8 @@ def _row(execution: str) -> dict[str, Any]:
         "lane": "",
         "build": "",
         "cancel_seq": None,
+        "origin": "",
+        "kept_by": "",
     }
 
 
@@ -98,12 +100,19 @@ def _start(db: Connection, executions: list[Execution]) -> None:
     started = codec.encode({"agent": "w1", "definition": "d" * 24, "input": "p" * 100})
     db.many("insert_execution", [one.row for one in executions])
     db.many("insert_event", [one.event(db.now_ms, "started", "", started) for one in executions])
-    rest = {"company": "default", "lane": "", "since_ms": db.now_ms, "abandoned": 0}
+    rest = {"company": "default", "lane": "", "kept_by": "", "since_ms": db.now_ms, "abandoned": 0}
     db.many("insert_ready", [{"shard": one.row["shard"], "execution": one.row["id"], **rest} for one in executions])
 
 
 def _claim(db: Connection, executions: list[Execution]) -> None:
-    lease = {"holder": "srv", "fence": 1, "since_ms": db.now_ms, "lease_until_ms": db.now_ms + 30_000}
+    lease = {
+        "company": "default",
+        "holder": "srv",
+        "fence": 1,
+        "nonce": "",
+        "since_ms": db.now_ms,
+        "lease_until_ms": db.now_ms + 30_000,
+    }
     for one in executions:
         one.row.update(fence=1, state=states.Execution.RUNNING, ownership=states.Ownership.OWNED)
     db.many("delete_ready", [_place(one) for one in executions])
@@ -134,6 +143,8 @@ def _task(one: Execution, address: str, now_ms: int) -> dict[str, Any]:
         "max_attempts": 3,
         "pause_ms": 2000,
         "rules": "{}",
+        "digest": "d" * 24,
+        "intent": None,
         "timeout_ms": 0,
         "scheduled_seq": one.row["next_seq"] - 1,
         "approval": None,
@@ -149,7 +160,15 @@ def _lease(one: Execution, address: str, now_ms: int) -> dict[str, Any]:
 
 def _done(one: Execution, address: str, now_ms: int) -> dict[str, Any]:
     place = {**_place(one), "address": address}
-    return {**place, "state": states.Task.DONE, "run_at_ms": 1, "worker": "wrk", "attempt": 1, "now_ms": now_ms}
+    return {
+        **place,
+        "state": states.Task.DONE,
+        "run_at_ms": 1,
+        "worker": "wrk",
+        "attempt": 1,
+        "doubt": 0,
+        "now_ms": now_ms,
+    }
 
 
 def measure(folder: Path, size: int, seconds: float) -> float:

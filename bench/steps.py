@@ -26,8 +26,8 @@ from perdure.client.http import HttpApi
 from perdure.core.views import StartRequest
 from perdure.models.catalog import Catalog
 from perdure.models.port import ModelReply, ModelRequest, ToolCall, Usage
-from perdure.shared_store import open_node
 from perdure.service_loop import ServiceLoop
+from perdure.shared_store import open_node
 from perdure.wire.api import Api
 from perdure.wire.state_file import ServerState
 from perdure.worker.loop import Worker, WorkerOptions
