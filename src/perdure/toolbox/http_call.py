@@ -6,7 +6,7 @@ Runs in a server. Nothing that a receiver says is trusted: sizes, redirects and 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -91,6 +91,8 @@ class HttpCaller:
                     return await _read(response, part, asked, secrets)
             finally:
                 await response.aclose()
+            if response.status_code not in _SAME_REQUEST:  # it was taken: the next answer is about its result
+                asked = replace(asked, delivery=Delivery.AT_LEAST_ONCE)
             if request.url.scheme == "https" and target.scheme != "https":
                 raise HttpRefused(f"{_name(part)} was redirected from https to {target.scheme}: not followed.")
             request = _redirected(client, request, response.status_code, target, same=_origin(target) == origin)

@@ -186,3 +186,15 @@ async def test_a_redirect_is_checked_like_the_first_address(monkeypatch: pytest.
             await caller.call(HttpPart("POST", server.url), Asked({}, KEY, "at_least_once", 5))
         assert refused.value.code == "address_refused"
         assert len(server.seen) == 1
+
+
+@pytest.mark.parametrize(("status", "kind"), [(303, HttpRefused), (307, NotDone)])
+async def test_at_most_once_a_refusal_counts_only_from_the_receiver(status: int, kind: type[Exception]) -> None:
+    """After a 303 the request was taken; that its result cannot be read is no word that nothing happened."""
+
+    def answer(seen: Seen) -> Says:
+        return Says(status, headers={"Location": "/b"}) if seen.target == "/a" else Says(404)
+
+    async with answering(answer) as server:
+        with pytest.raises(kind):
+            await call(server, "/a", delivery="at_most_once")
