@@ -24,8 +24,8 @@ from perdure.runtime import AgentRuntime
 from perdure.testing.world_client import World, running_world
 
 WORKER = [
-    "worker.claim.send@2",
-    "worker.claim.received",
+    "worker.claim_executions.send@2",
+    "worker.claim_executions.received",
     "http.claim_executions.send@2",
     "http.claim_executions.received",
     "http.journal.send",
@@ -33,8 +33,8 @@ WORKER = [
     "http.journal.send@3",
     "http.journal.received@3",
     "http.journal.received@7",
-    "worker.renew.send",
-    "worker.renew.received",
+    "worker.renew_executions.send",
+    "worker.renew_executions.received",
 ]
 SERVER = [
     "claim_lanes.before_commit@2",

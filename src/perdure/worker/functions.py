@@ -211,9 +211,9 @@ class FunctionWorker:
         held = [lease.held for lease in leases]
         lease_ms = self._options.lease_ms
         try:
-            failpoints.hit("worker.renew.send")
+            failpoints.hit("worker.renew_executions.send")
             answers = await within(self._clock, lease_ms / 6000, lambda: source.renew(self.id, held, lease_ms))
-            failpoints.hit("worker.renew.received")
+            failpoints.hit("worker.renew_executions.received")
         except Exception as error:  # noqa: BLE001 - whatever it was, the leases still have to be kept
             trouble.met(error)
             return None
@@ -310,9 +310,9 @@ class _Desk:
             self.stable.take(one, wish.asked_ms)
 
     async def _ask(self, request: ClaimRequest, wait_seconds: float) -> Claims:
-        failpoints.hit("worker.claim.send")
+        failpoints.hit("worker.claim_executions.send")
         claims = await self._source.claim(request, wait_seconds=wait_seconds)
-        failpoints.hit("worker.claim.received")
+        failpoints.hit("worker.claim_executions.received")
         return claims
 
     def _request(self, free: int) -> ClaimRequest:
