@@ -186,6 +186,7 @@ class TaskSource(Protocol):
         """Hold the liveness connection: yields at once when it is open and at every sign of life; ends when it closes.
 
         What it yields names these queues: the store and the company whose they are. A result belongs to these alone.
+
         When it closes, the server shrinks this worker's leases to `ORPHAN_LEASE_MS`; the next heartbeat restores them.
         """
         ...
