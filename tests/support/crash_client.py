@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from crash_roles import Setup
 
 LEAK_BYTES = 512 * 1024 * 1024
-ERRANDS = ("send", "pause", "browse", "discover", "cancel", "stop")
-"""`send` says something to the running agent; `pause` pauses it, and resumes it when it has heard of it; `browse` asks
-everything there is to ask; `discover` looks for the server; `cancel` and `stop` start another execution and end it."""
+ERRANDS = ("send", "signal", "pause", "browse", "discover", "cancel", "stop")
+"""`send` says something to the running agent; `signal` signals it, which no agent looks at; `pause` pauses it, and
+resumes it when it has heard of it; `browse` asks everything there is to ask; `discover` looks for the server; `cancel`
+and `stop` start another execution and end it."""
 
 
 class Client:
@@ -97,6 +98,9 @@ class Client:
     def _send(self, handle: AgentHandle) -> None:
         self._ask("send", handle, lambda: handle.send("Take your time.", dedupe="note"), dedupe="note")
 
+    def _signal(self, handle: AgentHandle) -> None:
+        self._ask("signal", handle, lambda: handle.signal("noon", 12, dedupe="bell"), dedupe="bell")
+
     def _pause(self, handle: AgentHandle) -> None:
         self._ask("pause", handle, lambda: handle.pause("a moment", by="ops"))
 
@@ -104,6 +108,7 @@ class Client:
         api, wait = self._runtime.api, self._runtime.wait
         wait(api.info())
         wait(api.events(handle.execution_id))
+        wait(api.log(handle.execution_id))
         wait(api.executions())
         wait(api.approvals())
         wait(api.effects())

@@ -26,11 +26,19 @@ ENDS = ("send", "received")
 PATTERNS = frozenset({"http.{}.send", "http.{}.received", "{}.{}"})
 """The points whose names are made at run time: requests' and operations'."""
 
+_NOT_IN_A_REPORT = "a report has none of these; test_http_tokens, test_retries and test_waits kill around some of them"
 _FUNCTIONS = "durable functions have runs of their own: test_functions.py"
 
 UNREACHED: dict[str, str] = dict.fromkeys(
     "claim_lanes shrink_owned claim_executions renew_executions release_executions journal".split(), _FUNCTIONS
-) | {"fork": "a fork is another run: test_fork.py"}
+) | dict.fromkeys(
+    (
+        "cancel_children change_schedule end_token expire_approvals expire_tokens expire_tries fire_schedules fork "
+        "make_schedule map_step revive rule_by_policy complete_token create_schedule delete_schedule fail_token "
+        "retry_task schedules trigger_schedule"
+    ).split(),
+    _NOT_IN_A_REPORT,
+)
 """Operation or request -> why no run commits or sends it by itself."""
 
 
@@ -88,14 +96,14 @@ WAYS: dict[str, Way] = {
     "bequest": Way(strikes=(Strike("outbox.after_sync", "worker", 1, ("worker",)),)),
     "rule": _UNCERTAIN,
     "effects": _UNCERTAIN,
-    "signal": Way(errands=("send", "pause", "cancel", "stop")),
+    "signal": Way(errands=("send", "pause", "cancel", "stop", "signal")),
     "send": Way(errands=("send",)),
     "pause": Way(errands=("pause",)),
     "resume": Way(errands=("pause",)),
     "cancel": Way(errands=("cancel",)),
     "stop": Way(errands=("stop",)),
     "health": Way(errands=("discover",)),
-    **{name: Way(errands=("browse",)) for name in "info events executions approvals workers tasks doctor".split()},
+    **{name: Way(errands=("browse",)) for name in "info events executions approvals workers tasks doctor log".split()},
 }
 """What leads to the points of an operation or a request, where the plain run does not."""
 

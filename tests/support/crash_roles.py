@@ -184,7 +184,12 @@ def run_client_and_worker(setup: Setup) -> None:
 def working(setup: Setup) -> Generator[None]:
     """Have a worker with short leases in this process."""
     source, surroundings = HttpTaskSource(*_server(setup)), setup.surroundings()
-    options = WorkerOptions(lease_ms=setup.lease_ms, drain_seconds=DRAIN_SECONDS, dependencies=surroundings)
+    options = WorkerOptions(
+        lease_ms=setup.lease_ms,
+        drain_seconds=DRAIN_SECONDS,
+        dependencies=surroundings,
+        outbox=default_folder(),
+    )
     worker = Worker(source, lanes_of([agent(surroundings)]), options)
     loop = ServiceLoop("crash-worker")
     loop.start()

@@ -67,8 +67,6 @@ class DirectApi(DirectWaits, DirectSchedules):
         DirectWaits.__init__(self, *given)
         DirectSchedules.__init__(self, *given, _read_definition)
         self._node = node
-        self._bridge = node.bridge
-        self._company = company
 
     async def info(self) -> ServerInfo:
         return self._node.info()
@@ -216,10 +214,6 @@ class DirectApi(DirectWaits, DirectSchedules):
         found = await self._bridge.read(lambda reads: query.approvals_of(reads, self._company, approval=approval))
         return found[0]
 
-    async def retry_task(self, execution: str, address: str, *, by: str = "", reason: str = "") -> TaskView:
-        await self._bridge.ask(revive, Revive(self._company, execution, address, by, reason))
-        return next(task for task in await self.tasks(execution) if task.address == address)
-
     async def _spec_asking(self, approval: str) -> tuple[Json, str]:
         """Return the definition that an approval belongs to, and its tool. Raises `NotFound`."""
 
@@ -230,6 +224,10 @@ class DirectApi(DirectWaits, DirectSchedules):
             return codec.decode(query.execution_row_of(reads, self._company, found[0].execution)["spec"]), found[0].tool
 
         return await self._bridge.read(look)
+
+    async def retry_task(self, execution: str, address: str, *, by: str = "", reason: str = "") -> TaskView:
+        await self._bridge.ask(revive, Revive(self._company, execution, address, by, reason))
+        return next(task for task in await self.tasks(execution) if task.address == address)
 
     async def tasks(self, execution: str) -> list[TaskView]:
         return await self._bridge.read(lambda reads: query_tasks.tasks_view(reads, self._company, execution))
