@@ -15,8 +15,8 @@ from perdure.core.views import StartRequest
 from perdure.core.work import Begin, LeaseRequest, Report
 from perdure.engine.keys import DEFAULT_COMPANY
 from perdure.models.catalog import Catalog
-from perdure.shared_store import open_node
 from perdure.server.node import Node
+from perdure.shared_store import open_node
 from perdure.wire.api import Api, TaskSource
 
 RESULTS = {"look": "in stock", "order": {"ordered": "bolts", "count": 7}, "pay": "paid 4200"}

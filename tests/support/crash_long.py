@@ -28,6 +28,9 @@ CALLS = ("pwrite64", "fdatasync", "fsync", "ftruncate", "openat", "unlink", "wri
 FAULTS = ("signal=KILL", "error=EIO", "error=ENOSPC")
 STEP_KINDS = frozenset({"step_recorded", "task_completed", "task_failed", "timer_fired", "waitpoint_resolved"})
 ENOUGH = 100_000
+MEAN_SECONDS = 0.15
+LINGER_SECONDS = 0.25
+"""Between two blows, and how long each tool takes, so that there is somebody to be struck."""
 LATE = {"late_attempts": True}
 """A stopped process may act after somebody else took over."""
 
@@ -127,15 +130,13 @@ def storms(seed: int) -> list[Callable[[], Case]]:
 
     def case(number: int) -> Case:
         layout = LAYOUTS[number % len(LAYOUTS)]
-        storm = Storm(
-            seed * ENOUGH + number, blows=12, mean_seconds=0.1 if layout == "embedded" else 0.25, stop_seconds=1.5
-        )
+        storm = Storm(seed * ENOUGH + number, blows=12, mean_seconds=MEAN_SECONDS, stop_seconds=1.5)
         errands = () if layout == "embedded" else ((), ("send",), ("pause",), ("cancel",))[number % 4]
         return Case(
             name=f"storm {storm.seed} ({layout})",
             storm=storm,
             layout=layout,
-            setup={"errands": list(errands)},
+            setup={"errands": list(errands), "linger_seconds": LINGER_SECONDS},
             expect=LATE,
         )
 

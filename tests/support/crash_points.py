@@ -96,7 +96,7 @@ WAYS: dict[str, Way] = {
     "bequest": Way(strikes=(Strike("outbox.after_sync", "worker", 1, ("worker",)),)),
     "rule": _UNCERTAIN,
     "effects": _UNCERTAIN,
-    "signal": Way(errands=("send", "pause", "cancel", "stop", "signal")),
+    "signal": Way(errands=("signal", "send", "pause", "cancel", "stop")),
     "send": Way(errands=("send",)),
     "pause": Way(errands=("pause",)),
     "resume": Way(errands=("pause",)),

@@ -150,5 +150,5 @@ class WorkerInfo:
     machine: str = ""
     """Which boot of which machine it runs on; empty if unknown."""
     lock: str = ""
-    """A file there that it keeps locked for life: whoever gets that lock knows that it is dead. Empty: there is none."""
+    """A file there that it keeps locked for life: who gets that lock knows that it is dead. Empty: there is none."""
     functions: tuple[FunctionLane, ...] = field(default=())

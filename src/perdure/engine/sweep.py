@@ -171,5 +171,7 @@ def take_over(tx: Tx, rows: Sequence[Sweep]) -> Steps[int]:
     for execution in filter(None, [tx.execution(one["execution"]) for one in owned]):
         abandon(tx, execution)
     for one in held:
+        scope = {name: one[name] for name in ("shard", "execution", "address")}
+        tx.run("end_lease", **scope, now_ms=tx.now_ms)  # nobody is left who could beat, so a ruling need not wait
         _expire(tx, one, lost_before_ms=_WHENEVER_MS)
     return [len(owned) + len(held)] + [0] * (len(rows) - 1)

@@ -70,9 +70,7 @@ def settled_ms(task: Row) -> int:
 
 def log_of(tx: Tx, execution: ExecutionRow, address: str) -> list[tuple[int, Kind, dict[str, Any]]]:
     """Return (seq, kind, data) of all that is recorded at an address, what this transaction appended included."""
-    stored: Iterable[Row | Params] = tx.rows(
-        "told_at", shard=execution.shard, execution=execution.id, address=address
-    )
+    stored: Iterable[Row | Params] = tx.rows("told_at", shard=execution.shard, execution=execution.id, address=address)
     own = [event for event in tx.appended(execution.id, 0) if event["address"] == address]
     return [(event["seq"], Kind(event["kind"]), codec.decode(event["data"])) for event in [*stored, *own]]
 
