@@ -15,7 +15,7 @@ from perdure.core.views import StartRequest
 from perdure.core.work import FunctionLane
 from perdure.runtime import AgentRuntime
 
-CODE = '''
+CODE = """
 from perdure.flow import durable, signal, step
 
 
@@ -28,7 +28,7 @@ async def patient(who: str) -> str:
 
 def greet(who: str) -> str:
     return f"hello {who}"
-'''
+"""
 
 
 @pytest.fixture

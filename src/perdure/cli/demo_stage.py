@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
 from rich.text import Text
@@ -15,7 +15,7 @@ from perdure.demo.plan import Kill, Plan
 from perdure.demo.processes import Life, now_ms
 
 if TYPE_CHECKING:
-    from perdure.core.views import ApprovalView, Decision
+    from perdure.core.views import ApprovalView
     from perdure.demo.story import Endpoint
     from perdure.demo.watch import Facts
 
@@ -53,7 +53,7 @@ class Silent:
 
     def seen(self, facts: Facts) -> None: ...
 
-    def decide(self, approval: ApprovalView) -> Decision | None:
+    def decide(self, approval: ApprovalView) -> Literal["approve", "reject"] | None:
         return "approve" if self._yes else None
 
 
@@ -153,7 +153,7 @@ class Shown:
         patient = "  (it gives a silent worker 3 s)" if "client" in self._dead and held else ""
         self._line("server", Text.assemble("says: ", state_text(facts.view.state), *waits, (patient, "dim")))
 
-    def decide(self, approval: ApprovalView) -> Decision | None:
+    def decide(self, approval: ApprovalView) -> Literal["approve", "reject"] | None:
         price = _price(approval.args.get("skill"))
         cost = f" It costs {price} (pretended: nobody is charged)" if price else ""
         self._line("person", Text.assemble(("A person has to say yes first.", "bold yellow"), cost))

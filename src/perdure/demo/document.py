@@ -21,7 +21,7 @@ def document(story: Story, evidence: Evidence) -> dict[str, Any]:
         "ok": evidence.holds,
         "execution": story.execution,
         "status": story.view.state,
-        "result": (story.view.output or {}).get("result"),
+        "result": story.result,
         "model": {"name": story.plan.model, "scripted": story.plan.scripted},
         "seconds": at(story.ended_ms),
         "kills": [

@@ -166,7 +166,6 @@ def _claims(story: Story, calls: ModelCalls, report: Report | None) -> Iterator[
         [life.role for life in killed] == ["client", "server"],
         ", ".join(f"{life.role} {life.pid}" for life in killed) or "nobody was",
     )
-    output = story.view.output or {}
     yield Claim(
         "it ended under the id that it began with",
         story.view.id == story.execution and story.view.state == states.Execution.COMPLETED and story.executions == 1,
@@ -174,7 +173,7 @@ def _claims(story: Story, calls: ModelCalls, report: Report | None) -> Iterator[
     )
     yield Claim(
         "the client that came later printed its result",
-        bool(output.get("result")) and str(output.get("result")) in story.printed,
+        bool(story.result) and str(story.result) in story.printed,
         story.life("client", -1).command,
     )
     yield _interrupted(story)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
+from perdure.core.codec import Json
 from perdure.core.events import Event
-from perdure.core.views import ApprovalView, Decision, ExecutionView
+from perdure.core.views import ApprovalView, ExecutionView
 from perdure.demo.plan import Plan
 from perdure.demo.processes import Life
 from perdure.demo.watch import Facts
@@ -42,6 +43,11 @@ class Story:
     """What the last client printed."""
     began_ms: int
     ended_ms: int
+
+    @property
+    def result(self) -> Json:
+        """The agent's last words; None if there are none."""
+        return self.view.output.get("result") if isinstance(self.view.output, dict) else None
 
     def life(self, role: str, nth: int) -> Life:
         """Return the n-th process of a role, from 0."""
@@ -79,6 +85,6 @@ class Stage(Protocol):
         """The server was asked how things stand, with a process dead."""
         ...
 
-    def decide(self, approval: ApprovalView) -> Decision | None:
+    def decide(self, approval: ApprovalView) -> Literal["approve", "reject"] | None:
         """Ask a person. None: there is nobody to ask."""
         ...

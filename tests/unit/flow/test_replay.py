@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from perdure.core.events import Event, Kind
-from perdure.flow.replay import Begin, Deliver, Idle, Mismatch, Move, Replay, Tell
+from perdure.flow.replay import Begin, Deliver, Idle, Mismatch, Move, Opened, Replay, Skip, Tell
 
 
 def event(seq: int, kind: Kind, address: str = "", digest: str = "", **data: object) -> Event:
@@ -42,6 +42,10 @@ def shown(move: Move) -> str:
     match move:
         case Deliver(ask, event):
             return f"{ask.address} <- {event.kind}"
+        case Opened(ask, event):
+            return f"{ask.address} opened by {event.kind}"
+        case Skip(ask):
+            return f"{ask.address} skipped"
         case Tell(event):
             return f"told {event.kind}"
         case Begin(asks):

@@ -39,7 +39,7 @@ class Keeping:
 
     def __init__(self, store: SqliteStore, place: Path) -> None:
         self.id, self.dialect = store.id, store.dialect
-        self.read, self.close = store.read, store.close
+        self.read, self.close, self.token_key = store.read, store.close, store.token_key
         self._store, self._place = store, place
         self.copies: list[Path] = []
 
