@@ -62,7 +62,11 @@ def agent(surroundings: Surroundings) -> Agent:
     )
 
 
-@tool
+MANY = 50
+"""The death of a worker uses up a try, and here workers die more often than users give tries."""
+
+
+@tool(retries=MANY)
 def run_skill(skill: str, args: list[str], ctx: ToolContext) -> dict[str, Any]:
     """Run a skill that is free."""
     act(ctx, skill=skill)
@@ -82,7 +86,7 @@ def file_ticket(title: str, pdf: str, ctx: ToolContext) -> dict[str, Any]:
     return {"ticket": act(ctx, title=title, pdf=pdf)["n"]}
 
 
-@tool
+@tool(retries=MANY)
 async def announce(text: str, ctx: ToolContext) -> dict[str, Any]:
     """Tell everybody: at least once, each time with the same key."""
     done = await asyncio.to_thread(partial(act, ctx, text=text))

@@ -38,7 +38,9 @@ AFTERMATH_SECONDS = 1.0
 """How long a strike may still fall after the result is there."""
 ALL_AT_ONCE = 0.15
 STOPPED_INSTEAD = 0.2
-"""How often a blow of a storm falls on everybody, and how often it stops one instead of killing it."""
+MOST_BEFORE = 0.1
+"""How often a blow of a storm falls on everybody, how often it stops one instead of killing it, and how many seconds go
+by before the first, at most."""
 SIGNALS = {"kill": signal.SIGKILL, "term": signal.SIGTERM, "stop": signal.SIGSTOP, "cont": signal.SIGCONT}
 
 
@@ -220,16 +222,17 @@ class Run:
                 self._ask.paused = nudge.act == "stop"
 
     def _in_flight(self) -> bool:
-        if self.case.layout == "embedded":  # nobody else can be asked
-            return (self.setup.folder / "report.id").exists()
-        return self._ask.in_flight()
+        """Say whether the main execution was begun; whether it has ended is in `_done`."""
+        return (self.setup.folder / "report.id").exists()
 
     def _storm(self, now: float) -> None:
         """Kill or stop somebody, now and then, while an execution is in flight."""
         storm = self.case.storm
         assert storm is not None
         if not self._next_blow:
-            self._next_blow = now + self._dice.expovariate(1 / storm.mean_seconds)
+            first = self._blows == storm.blows  # it falls soon, for a run may be over in half a second
+            wait = self._dice.uniform(0, MOST_BEFORE) if first else self._dice.expovariate(1 / storm.mean_seconds)
+            self._next_blow = now + wait
         if now < self._next_blow:
             return
         self._next_blow = 0.0

@@ -69,10 +69,6 @@ class Ask:
         """Say whether every execution has ended, as far as anybody knows."""
         return all(state in ENDED for state in self._states.values())
 
-    def in_flight(self) -> bool:
-        """Say whether an execution was begun and has not ended, as far as anybody knows."""
-        return any(state not in ENDED for state in self._states.values())
-
     def histories(self) -> tuple[list[History], list[History]]:
         """Return the histories of all executions, and the main one's as it was seen on the way."""
         exported = self._setup.folder / "export.json"
