@@ -1,4 +1,4 @@
-"""A store in a file for tests that need one, and operations small enough to see through."""
+"""A store in a file for tests that need one, and the engine's bench over each of the two databases."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from engine_bench import Bench, bench_in
+from locking_bench import LockingBench
+from perdure.store.postgres import open_postgres
 from perdure.store.sqlite import SqliteStore, open_sqlite
 from perdure.system import SystemClock, SystemRandom
+from perdure.testing.clock import FakeClock, SeededRandom
 from perdure.testing.store_contract import contract_queries
 
 
@@ -19,3 +23,17 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
     )
     yield store
     store.close()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    """The engine's operations over each database in turn."""
+    if request.param == "sqlite":
+        with bench_in(tmp_path) as made:
+            yield made
+        return
+    store = open_postgres(request.getfixturevalue("postgres_database"), random=SeededRandom())
+    try:
+        yield LockingBench(store, FakeClock())  # type: ignore[arg-type] - a store is a store
+    finally:
+        store.close()

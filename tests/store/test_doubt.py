@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
-from engine_bench import AGENT, Bench, bench_in, once, task, wish
-from perdure.core import codec
-from perdure.core.ids import shard_of
+from engine_bench import AGENT, Bench, once, task, wish
 from perdure.core.rules import TaskRules
 from perdure.core.work import Answer, Begin, Lane, LeasedTask
 from perdure.engine.begin import Beginning, begin
@@ -18,34 +11,8 @@ from perdure.engine.lease import lease
 from perdure.engine.policy import rule_by_policy
 from perdure.engine.rule import Rule, rule
 from perdure.engine.sweep import expire_tasks
-from perdure.store.postgres import open_postgres
-from perdure.store.protocol import Row
-from perdure.testing.clock import FakeClock, SeededRandom
 
 AT_ONCE = TaskRules(settle_ms=0, probe=True)
-
-
-class LockingBench(Bench):
-    """A bench over a database whose readers cannot run the query that locks."""
-
-    def execution(self, execution: str) -> Row:
-        with self.store.write() as connection:
-            found = connection.row("lock_executions", wanted=codec.encode({execution: shard_of(execution)}))
-        assert found is not None
-        return found
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
-    if request.param == "sqlite":
-        with bench_in(tmp_path) as made:
-            yield made
-        return
-    store = open_postgres(request.getfixturevalue("postgres_database"), random=SeededRandom())
-    try:
-        yield LockingBench(store, FakeClock())  # type: ignore[arg-type] - a store is a store
-    finally:
-        store.close()
 
 
 def doubtful(bench: Bench) -> LeasedTask:

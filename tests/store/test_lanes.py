@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-from engine_bench import COMPANY, Bench, bench_in, once, step, task
-from perdure.core import codec
+from engine_bench import COMPANY, Bench, once, step, task
 from perdure.core.functions import ClaimRequest, HeldExecution
 from perdure.core.ids import shard_of
 from perdure.core.views import ForkEdits, Started
@@ -28,34 +23,8 @@ from perdure.engine.lanes import (
     shrink_owned,
 )
 from perdure.engine.start import Start, start
-from perdure.store.postgres import open_postgres
-from perdure.store.protocol import Row
-from perdure.testing.clock import FakeClock, SeededRandom
 
 OLD, NEW = FunctionLane("onboard", "b1"), FunctionLane("onboard", "b2")
-
-
-class LockingBench(Bench):
-    """A bench over a database whose readers cannot run the query that locks."""
-
-    def execution(self, execution: str) -> Row:
-        with self.store.write() as connection:
-            found = connection.row("lock_executions", wanted=codec.encode({execution: shard_of(execution)}))
-        assert found is not None
-        return found
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
-    if request.param == "sqlite":
-        with bench_in(tmp_path) as made:
-            yield made
-        return
-    store = open_postgres(request.getfixturevalue("postgres_database"), random=SeededRandom())
-    try:
-        yield LockingBench(store, FakeClock())  # type: ignore[arg-type] - a store is a store
-    finally:
-        store.close()
 
 
 def begun(bench: Bench) -> str:

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
-from engine_bench import Bench, bench_in, once, task
-from perdure.core import codec
+from engine_bench import Bench, once, task
 from perdure.core.approval import ApprovalRules
 from perdure.core.chain import Checked, Follower
-from perdure.core.ids import shard_of
 from perdure.core.items import OpenApproval
 from perdure.core.views import ApprovalView, EffectFilter, EffectView
 from perdure.core.work import Failure
@@ -21,32 +14,6 @@ from perdure.engine.ledger import effects_view, log_page
 from perdure.engine.park import Finish, finish
 from perdure.engine.query import approvals_of
 from perdure.engine.resolve import Decide, decide
-from perdure.store.postgres import open_postgres
-from perdure.store.protocol import Row
-from perdure.testing.clock import FakeClock, SeededRandom
-
-
-class LockingBench(Bench):
-    """A bench over a database whose readers cannot run the query that locks."""
-
-    def execution(self, execution: str) -> Row:
-        with self.store.write() as connection:
-            found = connection.row("lock_executions", wanted=codec.encode({execution: shard_of(execution)}))
-        assert found is not None
-        return found
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
-    if request.param == "sqlite":
-        with bench_in(tmp_path) as made:
-            yield made
-        return
-    store = open_postgres(request.getfixturevalue("postgres_database"), random=SeededRandom())
-    try:
-        yield LockingBench(store, FakeClock())  # type: ignore[arg-type] - a store is a store
-    finally:
-        store.close()
 
 
 def effects(bench: Bench, wanted: EffectFilter | None = None) -> list[EffectView]:

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
-from engine_bench import COMPANY, WORKER, Bench, bench_in, task
-from perdure.core import codec
-from perdure.core.ids import shard_of
+from engine_bench import COMPANY, WORKER, Bench, task
 from perdure.core.rules import TaskRules
 from perdure.core.work import Answer, Failure, Held
 from perdure.engine.diagnose import diagnose
@@ -18,34 +11,8 @@ from perdure.engine.held import Beats, beat
 from perdure.engine.query_tasks import tasks_view
 from perdure.engine.revive import Revive, revive
 from perdure.engine.tries import expire_tries
-from perdure.store.postgres import open_postgres
-from perdure.store.protocol import Row
-from perdure.testing.clock import FakeClock, SeededRandom
 
 NO_PAUSE = TaskRules(pause_ms=0)
-
-
-class LockingBench(Bench):
-    """A bench over a database whose readers cannot run the query that locks."""
-
-    def execution(self, execution: str) -> Row:
-        with self.store.write() as connection:
-            found = connection.row("lock_executions", wanted=codec.encode({execution: shard_of(execution)}))
-        assert found is not None
-        return found
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
-    if request.param == "sqlite":
-        with bench_in(tmp_path) as made:
-            yield made
-        return
-    store = open_postgres(request.getfixturevalue("postgres_database"), random=SeededRandom())
-    try:
-        yield LockingBench(store, FakeClock())  # type: ignore[arg-type] - a store is a store
-    finally:
-        store.close()
 
 
 def test_a_try_after_another_and_one_more_round_by_hand(bench: Bench) -> None:

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from calendar_starts import schedule
-from engine_bench import AGENT, COMPANY, SPEC, Bench, bench_in
-from locking_bench import LockingBench
+from engine_bench import AGENT, COMPANY, SPEC, Bench
 from perdure.core import codec
 from perdure.core.items import AwaitSignal, OpenToken, SetTimer, StartChild
 from perdure.core.tokens import Issuer, company_key, hash_of
@@ -22,21 +16,6 @@ from perdure.engine.signal import Signal, signal
 from perdure.engine.sweep import fire_timers
 from perdure.engine.token import EndToken, TokenEnded, end_token, expire_tokens
 from perdure.errors import Conflict, NotFound
-from perdure.store.postgres import open_postgres
-from perdure.testing.clock import FakeClock, SeededRandom
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
-    if request.param == "sqlite":
-        with bench_in(tmp_path) as made:
-            yield made
-        return
-    store = open_postgres(request.getfixturevalue("postgres_database"), random=SeededRandom())
-    try:
-        yield LockingBench(store, FakeClock())  # type: ignore[arg-type] - a store is a store
-    finally:
-        store.close()
 
 
 def token(bench: Bench, timeout_ms: int | None = None) -> tuple[OpenToken, str]:
