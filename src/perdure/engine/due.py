@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from perdure.errors import InternalError
 from perdure.store.protocol import Reads, Row
+from perdure.store.rows import ExecutionRow
 from perdure.store.tx import Tx
 
 Name = tuple[str, str]
@@ -45,6 +46,18 @@ def first_due(reads: Reads, pick: Pick, now_ms: int, skip: frozenset[Name]) -> R
 def _found(reads: Reads, pick: Pick, now_ms: int, limit: int, skip: frozenset[Name]) -> list[Row]:
     found = reads.rows(pick.query, **pick.params, now_ms=now_ms, limit=limit + len(skip))
     return [row for row in found if not skip or name_of(row) not in skip][:limit]
+
+
+def passed(tx: Tx, found: Sequence[Row], kind: str, what: str) -> Iterator[tuple[ExecutionRow, Row]]:
+    """Take deadlines of tasks off, once each, and yield their locked executions and tasks as they are now."""
+    for one in found:
+        execution = tx.execution(one["execution"])
+        scope = {"shard": one["shard"], "execution": one["execution"], "address": one["address"]}
+        task = tx.row("task", **scope)
+        if execution is None or task is None:
+            raise orphaned(what, one)
+        if tx.run("delete_deadline", **scope, kind=kind):
+            yield execution, task
 
 
 def name_of(row: Row) -> Name:

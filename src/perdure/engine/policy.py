@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from perdure.core import states
 from perdure.core.views import Ruling
 from perdure.engine.change import RULE
-from perdure.engine.due import Pick, Sweep, due, orphaned
+from perdure.engine.due import Pick, Sweep, due, passed
 from perdure.engine.rule import Word, rule_on
 from perdure.engine.task import rules_of
 from perdure.store.operation import Steps, operation
@@ -23,13 +23,8 @@ def rule_by_policy(tx: Tx, rows: Sequence[Sweep]) -> Steps[int]:
     """End the doubt about what is still uncertain. Never by running anything."""
     found = due(tx, rows, UNRULED)
     yield [Ref(one["shard"], one["execution"]) for one in found]
-    for one in found:
-        execution = tx.execution(one["execution"])
-        scope = {"shard": one["shard"], "execution": one["execution"], "address": one["address"]}
-        task = tx.row("task", **scope)
-        if execution is None or task is None:
-            raise orphaned("ruling by policy", one)
-        if tx.run("delete_deadline", **scope, kind=RULE) and task["state"] == states.Task.UNCERTAIN:
+    for execution, task in passed(tx, found, RULE, "ruling by policy"):
+        if task["state"] == states.Task.UNCERTAIN:
             rules = rules_of(task)
             reason = f"nobody ruled within {rules.rule_by_ms / 1000:g} s"
             rule_on(tx, execution, task, Word(_declared(rules.rule_as), BY, reason))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from perdure.core import states
 from perdure.core.events import Kind
 from perdure.engine.change import set_task, tell, whose
-from perdure.engine.due import Pick, Sweep, due, orphaned
+from perdure.engine.due import Pick, Sweep, due, passed
 from perdure.engine.task import rules_of
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Ref, Row
@@ -59,13 +59,8 @@ def expire_tries(tx: Tx, rows: Sequence[Sweep]) -> Steps[int]:
     """Fail tasks whose deadline passed while they waited for their next try. One that runs is stopped by its worker."""
     found = due(tx, rows, OVERDUE)
     yield [Ref(one["shard"], one["execution"]) for one in found]
-    for one in found:
-        execution = tx.execution(one["execution"])
-        scope = {"shard": one["shard"], "execution": one["execution"], "address": one["address"]}
-        task = tx.row("task", **scope)
-        if execution is None or task is None:
-            raise orphaned("deadline of tries", one)
-        if tx.run("delete_deadline", **scope, kind=TRIES) and task["state"] == states.Task.READY:
+    for execution, task in passed(tx, found, TRIES, "deadline of tries"):
+        if task["state"] == states.Task.READY:
             _expire(tx, execution, task)
     return [len(found)] + [0] * (len(rows) - 1)
 
