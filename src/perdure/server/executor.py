@@ -28,6 +28,7 @@ from perdure.engine.sweep import Drop, Renew, drop, renew
 from perdure.errors import LeaseLost, PerdureError, StoreFailed, UserError
 from perdure.flow.context import Failed
 from perdure.flow.driver import Outcome, Run
+from perdure.flow.parked import Live, ParkedRuns
 from perdure.log import get_log
 from perdure.models.port import Models
 from perdure.server.bridge import Bridge
@@ -57,13 +58,6 @@ class ExecutorOptions:
     lease_ms: int = 30_000
     delivery_floor: Delivery = Delivery.AT_LEAST_ONCE
     """A policy for the tools of all agents: see `core.delivery.tighten`."""
-
-
-@dataclass(slots=True)
-class _Live:
-    run: Run
-    fence: int
-    active_limit_ms: int | None
 
 
 class _Ear:
@@ -100,16 +94,12 @@ class Executor:
         self._random = random
         self._options = options
         self._wake = asyncio.Event()
-        self._owned: dict[str, _Live] = {}
+        self._owned: dict[str, Live] = {}
         """Driven now. Owner: `_drive`."""
-        self._parked: OrderedDict[str, _Live] = OrderedDict()
-        """Oldest first. Owner: `_drive`."""
-        self._seen: dict[str, int] = {}
-        """Last `seq` fed to each parked run. Read by the writer's thread during a claim."""
+        self._parked = ParkedRuns(options.cache)
+        """Owner: `_drive`. What it has seen is read by the writer's thread during a claim."""
         self._specs: OrderedDict[tuple[str, str], AgentSpec] = OrderedDict()
         self._drives: set[asyncio.Task[None]] = set()
-        self._closing: set[asyncio.Task[None]] = set()
-        """Evicted runs on their way out."""
         self._opening: set[str] = set()
         """Claimed, and not yet among `_owned`."""
         self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -146,7 +136,7 @@ class Executor:
             if limit > 0:
                 try:
                     claimed = await self._bridge.run(
-                        claim, Claim(self.holder, limit, self._options.lease_ms, self._seen)
+                        claim, Claim(self.holder, limit, self._options.lease_ms, self._parked.seen)
                     )
                 except StoreFailed:
                     raise
@@ -210,27 +200,22 @@ class Executor:
             if outcome != "parked":
                 await live.run.close()
         if outcome == "parked":
-            self._keep(execution, live)
+            self._parked.keep(execution, live)
         log.debug("execution.let_go", execution=execution, outcome=outcome)
 
-    def _limited(self, live: _Live, claimed: Claimed) -> asyncio.Task[None] | None:
+    def _limited(self, live: Live, claimed: Claimed) -> asyncio.Task[None] | None:
         if live.active_limit_ms is None:
             return None
         ending = _end_in_time(live, live.active_limit_ms, claimed.active_ms, self._clock)
         return asyncio.get_running_loop().create_task(ending, name=f"limit {claimed.ref.execution}")
 
-    async def _open(self, claimed: Claimed) -> tuple[_Live, list[Event]]:
+    async def _open(self, claimed: Claimed) -> tuple[Live, list[Event]]:
         """Return a live run and the events it has not seen: the cached one, or a new one and the whole log."""
         execution = claimed.ref.execution
-        cached = self._parked.pop(execution, None)
-        seen = self._seen.pop(execution, 0)
         events = events_of(claimed.events)
-        if cached is not None and cached.fence + 1 == claimed.fence:
-            cached.fence = claimed.fence
-            return cached, events
-        if cached is not None:
-            await cached.run.close()
-        if cached is not None or seen or not events or events[0].seq != 1:
+        if (kept := await self._parked.take(execution, claimed.fence)) is not None:
+            return kept, events
+        if not events or events[0].seq != 1:  # only what the run that was kept had not seen
             events = await read_log(self._bridge, claimed.ref)
         elif events[-1].seq < claimed.last_seq:
             events += await read_log(self._bridge, claimed.ref, events[-1].seq)
@@ -238,7 +223,7 @@ class Executor:
         first = events[0].data["input"]
         function = partial(agent_loop, spec=spec, first=first, models=self._models, clock=self._clock)
         run = Run(execution, function, self._clock, self._new_id)
-        return _Live(run, claimed.fence, spec.limits.active_ms), events
+        return Live(run, claimed.fence, spec.limits.active_ms), events
 
     async def _spec(self, company: str, digest: str) -> AgentSpec:
         key = (company, digest)
@@ -259,16 +244,6 @@ class Executor:
     def _tightened(self, spec: AgentSpec) -> AgentSpec:
         """Apply this server's policy. What was scheduled before keeps the mode it was scheduled with."""
         return replace(spec, tools=tuple(tightened(tool, self._options.delivery_floor) for tool in spec.tools))
-
-    def _keep(self, execution: str, live: _Live) -> None:
-        self._parked[execution] = live
-        self._seen[execution] = live.run.replay.last_seq
-        while len(self._parked) > self._options.cache:
-            oldest, old = self._parked.popitem(last=False)
-            self._seen.pop(oldest, None)
-            closing = asyncio.get_running_loop().create_task(old.run.close(), name=f"close {oldest}")
-            self._closing.add(closing)
-            closing.add_done_callback(self._closing.discard)
 
     async def _renew_forever(self) -> None:
         """Prolong what is owned, and tell the runs whose lease was lost to stop."""
@@ -292,7 +267,7 @@ class Executor:
                 for live in held.values():
                     live.run.interrupt(LeaseLost("the lease could not be renewed in time"))
 
-    async def _compare(self, held: dict[str, _Live], fences: dict[str, int]) -> None:
+    async def _compare(self, held: dict[str, Live], fences: dict[str, int]) -> None:
         for execution, live in held.items():
             if fences.get(execution) != live.fence and self._owned.get(execution) is live:
                 live.run.interrupt(LeaseLost(f"execution {execution} is owned by somebody else"))
@@ -306,17 +281,16 @@ class Executor:
         with anyio.CancelScope(shield=True):
             for drive in self._drives:
                 drive.cancel()
-            await asyncio.gather(*self._drives, *self._closing, return_exceptions=True)
-            for live in [*self._parked.values(), *self._owned.values()]:
+            await asyncio.gather(*self._drives, return_exceptions=True)
+            for live in self._owned.values():
                 await live.run.close()
-            self._parked.clear()
-            self._seen.clear()
+            await self._parked.close()
 
     def _new_id(self, prefix: str) -> str:
         return new_id(prefix, self._clock, self._random)
 
 
-async def _end_in_time(live: _Live, limit_ms: int, active_ms: int, clock: Clock) -> None:
+async def _end_in_time(live: Live, limit_ms: int, active_ms: int, clock: Clock) -> None:
     """Have the execution fail once it was owned for longer than its limit, waits excluded."""
     await clock.sleep(max(limit_ms - active_ms, 0) / 1000)
     message = f"it was active for longer than limits.active ({limit_ms / 1000:g} s)."

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
@@ -26,6 +24,7 @@ from perdure.flow.context import Context
 from perdure.flow.driver import Function, Outcome, Run
 from perdure.flow.durable import DurableDefinition, run_durable
 from perdure.flow.journal import Journal
+from perdure.flow.parked import Live, ParkedRuns
 from perdure.log import get_log
 
 log = get_log(__name__)
@@ -58,12 +57,6 @@ class Lease:
         return now_ms < self.until_ms - self.lease_ms // 6
 
 
-@dataclass(slots=True)
-class _Live:
-    run: Run
-    fence: int
-
-
 class Stable:
     """Drives executions. Everything but `leases` belongs to the loop that durable code runs on."""
 
@@ -79,19 +72,16 @@ class Stable:
         self._worker = worker
         self._journals = journals
         self._definitions = definitions
-        self._cache = cache
         self._clock = clock
         self._random = random
         self._lock = threading.Lock()
         """Guards `_leases`, which another loop renews."""
         self._leases: dict[str, Lease] = {}
         """From the claim until it is let go of."""
-        self._owned: dict[str, _Live] = {}
+        self._owned: dict[str, Live] = {}
         """Driven now."""
-        self._parked: OrderedDict[str, _Live] = OrderedDict()
-        """Oldest first."""
+        self._parked = ParkedRuns(cache)
         self._drives: dict[asyncio.Task[None], Lease] = {}
-        self._closing: set[asyncio.Task[None]] = set()
         self.when_freed: Callable[[], None] = lambda: None
         """Called whenever one is let go of."""
 
@@ -112,7 +102,7 @@ class Stable:
 
     def known(self) -> dict[str, int]:
         """Return the last `seq` fed to each parked run."""
-        return {execution: live.run.replay.last_seq for execution, live in self._parked.items()}
+        return dict(self._parked.seen)
 
     def watched(self) -> dict[str, int]:
         """Return the newest `seq` known of each execution that is driven, or about to be."""
@@ -152,10 +142,8 @@ class Stable:
         left = [lease.held for lease in self._drives.values()]
         for task in self._drives:
             task.cancel()
-        await asyncio.gather(*self._drives, *self._closing, return_exceptions=True)
-        for live in self._parked.values():
-            await live.run.close()
-        self._parked.clear()
+        await asyncio.gather(*self._drives, return_exceptions=True)
+        await self._parked.close()
         return left
 
     def _drove(self, task: asyncio.Task[None]) -> None:
@@ -192,7 +180,7 @@ class Stable:
         except LeaseLost:
             return
 
-    async def _drive_live(self, execution: str, live: _Live, journal: Journal, events: list[Event]) -> None:
+    async def _drive_live(self, execution: str, live: Live, journal: Journal, events: list[Event]) -> None:
         if (older := self._owned.get(execution)) is not None:  # its lease ran out here, and it came back here
             older.run.interrupt(LeaseLost(f"execution {execution} was claimed again"))
         self._owned[execution] = live
@@ -205,20 +193,15 @@ class Stable:
             if outcome != "parked":
                 await live.run.close()
         if outcome == "parked":
-            self._keep(execution, live)
+            self._parked.keep(execution, live)
         log.debug("execution.let_go", execution=execution, outcome=outcome)
 
-    async def _open(self, claimed: ClaimedExecution, journal: Journal) -> tuple[_Live, list[Event]]:
+    async def _open(self, claimed: ClaimedExecution, journal: Journal) -> tuple[Live, list[Event]]:
         """Return a live run and the events it has not seen: the cached one, or a new one and the whole log."""
-        cached = self._parked.pop(claimed.execution, None)
         events = list(claimed.events)
-        if cached is not None and cached.fence + 1 == claimed.fence:
-            cached.fence = claimed.fence
-            if claimed.last_seq > (events[-1].seq if events else cached.run.replay.last_seq):
-                events += await journal.events(events[-1].seq if events else cached.run.replay.last_seq)
-            return cached, events
-        if cached is not None:
-            await cached.run.close()
+        if (kept := await self._parked.take(claimed.execution, claimed.fence)) is not None:
+            last = events[-1].seq if events else kept.run.replay.last_seq
+            return kept, events + (await journal.events(last) if claimed.last_seq > last else [])
         if not events or events[0].seq != 1:
             events = await journal.events(0)
         elif events[-1].seq < claimed.last_seq:
@@ -227,15 +210,7 @@ class Stable:
         function = function_of(definition, events[0].data["input"], claimed.tokens)
         run = Run(claimed.execution, function, self._clock, self._new_id)
         run.on_real_io = partial(_say_real_io, claimed.execution)
-        return _Live(run, claimed.fence), events
-
-    def _keep(self, execution: str, live: _Live) -> None:
-        self._parked[execution] = live
-        while len(self._parked) > self._cache:
-            oldest, old = self._parked.popitem(last=False)
-            closing = asyncio.get_running_loop().create_task(old.run.close(), name=f"close {oldest}")
-            self._closing.add(closing)
-            closing.add_done_callback(self._closing.discard)
+        return Live(run, claimed.fence), events
 
     def _new_id(self, prefix: str) -> str:
         return new_id(prefix, self._clock, self._random)
