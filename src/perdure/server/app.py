@@ -5,6 +5,7 @@ An ASGI application over a `Backend` (backend.py). It owns no socket, store or t
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from fastapi import FastAPI
@@ -145,8 +146,10 @@ class _Progress:
         await self._send(message)
 
 
+@cache
 def control_app(version: str) -> FastAPI:
-    """Return the routes of the control API and their description. Needs the call that `App` puts into the scope."""
+    """Return the routes of the control API and their description. Needs the call that `App` puts into the scope, and
+    keeps nothing else, so all servers of a process share it."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.include_router(control.router)
     described: list[bytes] = []

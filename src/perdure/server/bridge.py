@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from perdure.errors import PerdureError
 from perdure.mailbox import Mailbox, Mailboxes
-from perdure.server.reading import Reading
+from perdure.server.reading import Queries, Reading
 from perdure.store.batch import Entry
 from perdure.store.operation import Operation
 from perdure.store.protocol import Reads, Store
@@ -24,8 +24,11 @@ Glance = tuple[Callable[[Reads], Any], asyncio.Future[Any]]
 class Bridge:
     """One store as coroutines see it. Usable from any number of event loops at once."""
 
-    def __init__(self, store: Store, writer: Writer, mail: Mailboxes | None = None) -> None:
-        self._reading = Reading(store)
+    def __init__(
+        self, store: Store, writer: Writer, mail: Mailboxes | None = None, reading: Queries | None = None
+    ) -> None:
+        """`reading` takes the place of reading threads of its own."""
+        self._reading: Queries = reading or Reading(store)
         self._writer = writer
         self._mail = mail or Mailboxes()
         self._targets: dict[asyncio.AbstractEventLoop, _Target] = {}

@@ -33,6 +33,7 @@ from perdure.server.direct import DirectApi
 from perdure.server.executor import Executor, ExecutorOptions
 from perdure.server.functions import DirectFunctionSource
 from perdure.server.hub import Hub
+from perdure.server.reading import Queries, Reading
 from perdure.server.silence import bury
 from perdure.server.store_time import StoreTime
 from perdure.server.sweeps import Sweeps
@@ -41,7 +42,7 @@ from perdure.server.tool_source import ServerTools, server_worker
 from perdure.service_loop import ServiceLoop
 from perdure.store.protocol import Store
 from perdure.store.tx import Tx
-from perdure.store.writer import ThreadedWriter
+from perdure.store.writer import ThreadedWriter, Writer
 from perdure.version import VERSION
 
 log = get_log(__name__)
@@ -60,6 +61,10 @@ class Parts:
     executor: ExecutorOptions = field(default_factory=ExecutorOptions)
     tools: ServerTools | None = None
     """How it calls the tools that servers call; None leaves them to others."""
+    writer: Callable[..., Writer] = ThreadedWriter
+    """What is to write: called as `ThreadedWriter` is."""
+    reading: Callable[[Store], Queries] = Reading
+    """What is to read."""
 
 
 class Node:
@@ -86,8 +91,8 @@ class Node:
         self._store = store
         self._close = close or store.close
         self._announce = announce
-        self._writer = ThreadedWriter(store, publish=with_alarms(self.hub.publish), on_failed=self._failed)
-        self.bridge = Bridge(store, self._writer, mail)
+        self._writer = parts.writer(store, publish=with_alarms(self.hub.publish), on_failed=self._failed)
+        self.bridge = Bridge(store, self._writer, mail, parts.reading(store))
         self._store_time = StoreTime(self.bridge, parts.clock)
         self.look_time = StoreTime(self.bridge, parts.clock)
         """The store's clock for who only looks; that of the sweeps belongs to their task."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, Protocol
 
 from perdure.store.life import closed
 from perdure.store.pool import READERS
@@ -14,6 +14,18 @@ from perdure.store.protocol import Reads, Store
 Query = Callable[[Reads], Any]
 Answer = Callable[[Any, BaseException | None], None]
 """Takes the result, or the error. Called on a reading thread; must be quick and must not raise."""
+
+
+class Queries(Protocol):
+    """Runs queries for one store. Safe from any thread."""
+
+    def submit(self, query: Query, answer: Answer) -> None:
+        """Have a query run within a view of its own. Raises StoreFailed (`store_closed`) after `close`."""
+        ...
+
+    def close(self) -> None:
+        """Answer what was submitted, and return then. Safe to call twice."""
+        ...
 
 
 class Reading:
