@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -111,6 +112,8 @@ class Outcome:
     """Processes that were killed at points, or by a storm while an execution was in flight."""
     injected: bool = False
     """Whether what was done to a system call of the server ended it."""
+    struck_at_ms: list[int] = field(default_factory=list[int])
+    """When somebody was killed, by the machine's clock."""
     stops: int = 0
     """Processes that a storm stopped for longer than their lease."""
     deaths: list[str] = field(default_factory=list[str])
@@ -130,8 +133,17 @@ class Outcome:
     calls_twice: int = 0
     """Model calls made, and those that may have been paid for twice."""
     uncertain: int = 0
+    counts: dict[str, int] = field(default_factory=dict[str, int])
+    """Figures of all its executions: see `crash_counts`."""
+    resolved: dict[str, int] = field(default_factory=dict[str, int])
+    """Uncertain effects, by how each was resolved."""
     folder: str = ""
     """Where everything is that the run left; empty when it was thrown away."""
+
+    def struck(self, *, counts: bool = True) -> None:
+        """Write down that a process was killed just now."""
+        self.kills += counts
+        self.struck_at_ms.append(time.time_ns() // 1_000_000)
 
     @property
     def ok(self) -> bool:

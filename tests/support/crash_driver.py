@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
 import signal
 import sys
@@ -21,10 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import crash_judge
-from crash_case import LAYOUTS, Case, Nudge, Outcome, Strike
+from crash_case import LAYOUTS, Case, Nudge, Outcome, Storm, Strike
 from crash_family import Family, News
 from crash_judge import Ask
 from crash_roles import PROGRAMS, Setup, write
+from crash_storm import Weather
 from perdure import failpoints
 from perdure.errors import Retryable
 
@@ -36,11 +36,6 @@ RESTART_SECONDS = 0.02
 """Doubles with each life that ended without anybody's help."""
 AFTERMATH_SECONDS = 1.0
 """How long a strike may still fall after the result is there."""
-ALL_AT_ONCE = 0.15
-STOPPED_INSTEAD = 0.2
-MOST_BEFORE = 0.1
-"""How often a blow of a storm falls on everybody, how often it stops one instead of killing it, and how many seconds go
-by before the first, at most."""
 SIGNALS = {"kill": signal.SIGKILL, "term": signal.SIGTERM, "stop": signal.SIGSTOP, "cont": signal.SIGCONT}
 
 
@@ -59,9 +54,7 @@ class Run:
         self._armed = list(case.strikes)
         self._nudges = list(case.nudges)
         self._due: list[tuple[float, Nudge]] = []
-        self._dice = random.Random(case.storm.seed if case.storm else 0)
-        self._blows = case.storm.blows if case.storm else 0
-        self._next_blow = 0.0
+        self._weather = Weather(case.storm)
         self._again: dict[str, float] = {}
         self._lives: dict[str, int] = {}
         self._done = False
@@ -125,7 +118,9 @@ class Run:
             return
         self._died(news)
         injected = bool(self.case.inject) and news.role == "server" and self._lives["server"] == 1
-        self.outcome.injected |= injected and news.code not in (0, GAVE_UP)
+        if injected and news.code not in (0, GAVE_UP):
+            self.outcome.injected = True
+            self.outcome.struck(counts=False)
         if news.what == "exited" and news.code not in (0, GAVE_UP) and not injected:
             self.outcome.problems.append(f"{news.role} ended with {news.code}: {self._last_words(news.role)}")
         if news.role == "client" and news.what == "exited" and news.code == 0 and self.setup.result.exists():
@@ -147,7 +142,7 @@ class Run:
         struck = next((one for one in self._armed_in(news.role) if self._kills_itself(one, news.role)), None)
         if by_point and struck is not None:
             self._fell(struck)
-            self.outcome.kills += 1
+            self.outcome.struck()
 
     def _strike(self, member: str) -> None:
         """A process stands at a point: kill whom the case says, and let it go on if it lives."""
@@ -158,7 +153,8 @@ class Run:
         self._fell(strike)
         victims = {self._place.get(role, role) for role in strike.victims}
         for victim in victims:
-            self.outcome.kills += self._family.pid(victim) > 0
+            if self._family.pid(victim):
+                self.outcome.struck()
             self._family.signal(victim, signal.SIGKILL)
         if strike.victims and member not in victims:
             self._family.signal(member, signal.SIGCONT)
@@ -191,8 +187,8 @@ class Run:
         for due in [one for one in self._due if one[0] <= now]:
             self._due.remove(due)
             self._nudge(due[1])
-        if self._blows and self._in_flight() and not self._done:
-            self._storm(now)
+        if self.case.storm and self._in_flight() and not self._done:
+            self._blow(now, self.case.storm)
 
     def _seen(self, when: str) -> bool:
         what, _, rest = when.partition(":")
@@ -225,30 +221,17 @@ class Run:
         """Say whether the main execution was begun; whether it has ended is in `_done`."""
         return (self.setup.folder / "report.id").exists()
 
-    def _storm(self, now: float) -> None:
-        """Kill or stop somebody, now and then, while an execution is in flight."""
-        storm = self.case.storm
-        assert storm is not None
-        if not self._next_blow:
-            first = self._blows == storm.blows  # it falls soon, for a run may be over in half a second
-            wait = self._dice.uniform(0, MOST_BEFORE) if first else self._dice.expovariate(1 / storm.mean_seconds)
-            self._next_blow = now + wait
-        if now < self._next_blow:
-            return
-        self._next_blow = 0.0
-        alive = [member for member in self._members if self._family.pid(member)]
-        if not alive:
-            return
-        self._blows -= 1
-        victims = alive if self._dice.random() < ALL_AT_ONCE else [self._dice.choice(alive)]
-        if len(victims) == 1 and self._dice.random() < STOPPED_INSTEAD:
-            self.outcome.stops += 1
-            self._nudge(Nudge("", "stop", victims[0]))
-            self._due.append((now + storm.stop_seconds, Nudge("", "cont", victims[0])))
-            return
-        for victim in victims:
-            self.outcome.kills += 1
-            self._family.signal(victim, signal.SIGKILL)
+    def _blow(self, now: float, storm: Storm) -> None:
+        """Kill or stop somebody, now and then."""
+        blow = self._weather.blow(now, [member for member in self._members if self._family.pid(member)])
+        for victim in blow.victims if blow else ():
+            if blow and blow.act == "stop":
+                self.outcome.stops += 1
+                self._nudge(Nudge("", "stop", victim))
+                self._due.append((now + storm.stop_seconds, Nudge("", "cont", victim)))
+            else:
+                self.outcome.struck()
+                self._family.signal(victim, signal.SIGKILL)
 
     # Lives.
 

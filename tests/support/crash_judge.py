@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from crash_case import Outcome
+from crash_counts import count, resolved
 from crash_roles import Setup, write
 from perdure import AgentRuntime
 from perdure.client.timeline import timeline_of
@@ -126,13 +127,14 @@ def judge(outcome: Outcome, setup: Setup, ask: Ask, expect: dict[str, Any]) -> N
     given: dict[str, Any] = {
         name: frozenset(value) if isinstance(value, list) else value for name, value in expect.items()
     }
-    report = check(
-        world_entries(setup), ClientLog(setup.client_log), histories, Expect(earlier=tuple(earlier), **given)
-    )
+    entries = world_entries(setup)
+    report = check(entries, ClientLog(setup.client_log), histories, Expect(earlier=tuple(earlier), **given))
     outcome.problems += map(str, report.violations)
     counts = report.summary()
     outcome.calls_made, outcome.calls_twice = counts.model_calls_made, counts.model_calls_maybe_paid_twice
     outcome.uncertain = counts.uncertain
+    outcome.counts = dict(count(histories, entries, outcome.struck_at_ms))
+    outcome.resolved = dict(resolved(histories))
     shown = sum(timeline_of(map(_logged, history.events)).repeated for history in histories)
     if shown < outcome.calls_twice:
         outcome.problems.append(
@@ -172,8 +174,8 @@ def read_passes(outcome: Outcome, setup: Setup) -> None:
     log = setup.folder / "points"
     outcome.seen = sorted(set(log.read_text(encoding="utf-8").split())) if log.exists() else []
     for file in setup.folder.glob("passes-*.json"):
-        for point, count in json.loads(file.read_text(encoding="utf-8")).items():
-            outcome.passes[point] = outcome.passes.get(point, 0) + count
+        for point, often in json.loads(file.read_text(encoding="utf-8")).items():
+            outcome.passes[point] = outcome.passes.get(point, 0) + often
 
 
 def memory_group(limit_bytes: int) -> Path:
