@@ -21,12 +21,12 @@ from typing import Any
 
 import crash_judge
 from crash_case import LAYOUTS, Case, Nudge, Outcome, Storm, Strike
-from crash_family import Family, News
 from crash_judge import Ask
 from crash_roles import PROGRAMS, Setup, write
 from crash_storm import Weather
 from perdure import failpoints
 from perdure.errors import Retryable
+from perdure.testing.family import Family, News
 
 GAVE_UP = 75
 """The exit code of a program that could not reach whom it needs: it may be started again. Any other is a fault."""

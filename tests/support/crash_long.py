@@ -18,8 +18,8 @@ from crash_case import Case, Outcome, Storm
 from crash_driver import run_case
 from crash_phase import Phase, Room, Tally
 from crash_points import UNREACHED, points
-from crash_pool import run_all
 from crash_report import RANDOM, LongRun, Points, as_json, complaints, table
+from perdure.testing.pool import run_all
 
 LAYOUTS = ("separate", "joint", "separate", "joint", "embedded")
 CALLS = ("pwrite64", "fdatasync", "fsync", "ftruncate", "openat", "unlink", "write", "sendto")

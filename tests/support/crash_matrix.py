@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from crash_case import ROLES, Case, Outcome
 from crash_driver import run_case
 from crash_points import UNREACHED, Point, Way, points
-from crash_pool import run_all
+from perdure.testing.pool import run_all
 
 VICTIMS = {"client": ("client",), "worker": ("worker",), "server": ("server",), "all": ROLES}
 TRIES = 3

@@ -1,6 +1,6 @@
 """Children by fork, and what becomes of them. For a parent that imported everything and has no threads.
 
-A fork and a SIGKILL take two milliseconds, an import a hundred times that. Every child dies with its parent.
+A fork and a SIGKILL take two milliseconds, an import a hundred times that. On Linux every child dies with its parent.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-_LIBC = ctypes.CDLL(None, use_errno=True)
 _PR_SET_PDEATHSIG = 1
 _MOST_FILES = 4096
+_LOOK_SECONDS = 0.01
+"""Between two looks, where no signal can be waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +75,10 @@ class Family:
     def wait(self, seconds: float) -> list[News]:
         """Return what happened to the children, at the latest after `seconds`."""
         news = self._look()
-        if not news and signal.sigtimedwait({signal.SIGCHLD}, seconds):
-            news = self._look()
-        return news
+        if news:
+            return news
+        _await_child(seconds)
+        return self._look()
 
     def end(self) -> None:
         """Kill and bury everybody."""
@@ -108,7 +110,7 @@ def _live(program: Callable[[], None], out: Path, parent: int, group: Path | Non
     """The child's whole life. Never returns."""
     code = 1
     try:
-        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        _die_with_parent()
         if os.getppid() != parent:
             os._exit(1)
         signal.pthread_sigmask(signal.SIG_SETMASK, set())
@@ -127,6 +129,20 @@ def _live(program: Callable[[], None], out: Path, parent: int, group: Path | Non
         os._exit(code)
 
 
+def _die_with_parent() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _await_child(seconds: float) -> None:
+    """Return when a child has changed, or the time is over."""
+    wait = getattr(signal, "sigtimedwait", None)  # not everywhere
+    if wait is not None:
+        wait({signal.SIGCHLD}, seconds)
+    else:
+        time.sleep(min(seconds, _LOOK_SECONDS))
+
+
 def _own_files(out: Path) -> None:
     os.closerange(3, _MOST_FILES)
     nothing, log = os.open(os.devnull, os.O_RDONLY), os.open(out, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -134,4 +150,4 @@ def _own_files(out: Path) -> None:
     os.dup2(log, 1)
     os.dup2(log, 2)
     # Whatever a test runner put in their place writes into the parent's files.
-    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
+    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115 - open for life

@@ -13,7 +13,9 @@ from typing import IO, Any, cast
 INDEX = struct.Struct("=i")
 
 
-def run_all(count: int, one: Callable[[int], Any], jobs: int, until: float = float("inf")) -> Iterator[tuple[int, Any]]:
+def run_all(
+    count: int, one: Callable[[int], Any], at_once: int, until: float = float("inf")
+) -> Iterator[tuple[int, Any]]:
     """Yield (number, result) of `one(number)` for each number below `count`, as they end; results travel as JSON.
 
     None is begun after `until`, by the monotonic clock. Raises `RuntimeError` if a process of the pool breaks.
@@ -21,7 +23,7 @@ def run_all(count: int, one: Callable[[int], Any], jobs: int, until: float = flo
     numbers, feed = os.pipe()
     with selectors.DefaultSelector() as waiting:
         pids: list[int] = []
-        for _ in range(jobs):
+        for _ in range(at_once):
             results, out = os.pipe()
             if (pid := os.fork()) == 0:
                 os.close(feed)
