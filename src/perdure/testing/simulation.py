@@ -149,7 +149,7 @@ def run_simulation(
     """
     loop = SimLoop(seed, max_rounds)
     try:
-        with asyncio.Runner(loop_factory=lambda: loop) as runner, _closed(loop):
+        with asyncio.Runner(loop_factory=lambda: loop) as runner, closed(loop):
             value = runner.run(main())
         if loop.escape:
             raise loop.escape
@@ -172,7 +172,7 @@ _EXITS: tuple[tuple[Any, str], ...] = (
 
 
 @contextmanager
-def _closed(loop: SimLoop) -> Generator[None]:
+def closed(loop: SimLoop) -> Generator[None]:
     """Refuse, for as long as it is entered, the ways out to this thread and to no other."""
     inside = threading.get_ident()
 

@@ -7,10 +7,8 @@ renewed. Start is `run`; `stop` means: take no more, let what runs park or end, 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import platform
-import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -25,11 +23,10 @@ from perdure.core.work import LEASE_MS, Answer, FunctionLane, WorkerInfo
 from perdure.errors import InvalidInput
 from perdure.flow.durable import DurableDefinition
 from perdure.flow.journal import Journal
-from perdure.flow.scope import scoped_tasks
 from perdure.log import get_log
-from perdure.service_loop import ServiceLoop
 from perdure.system import SystemClock, SystemRandom
 from perdure.wire.api import FunctionSource, TaskSource
+from perdure.worker.code_loop import CodeLoop, ThreadedCodeLoop
 from perdure.worker.link import Link, Trouble
 from perdure.worker.pace import Backoff, first_of, rest, within
 from perdure.worker.shutdown import SETTLE_SECONDS
@@ -91,13 +88,16 @@ class FunctionWorker:
         *,
         clock: Clock | None = None,
         random: Random | None = None,
+        code_loop: Callable[[], CodeLoop] = ThreadedCodeLoop,
     ) -> None:
-        """`open_source` is called once for each loop that asks it; `alive` holds the liveness connection.
+        """`open_source` is called once for each loop that asks it; `alive` holds the liveness connection; `code_loop`
+        makes the loop that durable code runs on.
 
         Raises `InvalidInput` (`bad_worker`) for nothing to run, no slots, or two different functions of one name.
         """
         self._options = options or FunctionOptions()
         self._open_source = open_source
+        self._code_loop = code_loop
         self._clock: Clock = clock or SystemClock()
         self._random: Random = random or SystemRandom()
         self._definitions = _by_lane(definitions)
@@ -124,9 +124,8 @@ class FunctionWorker:
     async def run(self) -> None:
         """Work until `stop`. Returns when all is parked, ended or handed back."""
         self._home = asyncio.get_running_loop()
-        loop = ServiceLoop("perdure functions", plain=True)
+        loop = self._code_loop()
         loop.start()
-        loop.loop.call_soon_threadsafe(scoped_tasks, loop.loop)
         source = self._open_source()
         try:
             desk = self._desk = await loop.join(self._make_desk())
@@ -170,21 +169,12 @@ class FunctionWorker:
         """Make what lives on the loop of durable code, there."""
         return _Desk(self.id, self._open_source(), self._definitions, self._options, self._clock, self._random)
 
-    async def _end(self, loop: ServiceLoop) -> None:
+    async def _end(self, loop: CodeLoop) -> None:
         """End the loop of durable code, unless threads of its bodies keep it."""
         if self._desk is not None:
             gone = asyncio.wrap_future(loop.submit(self._desk.hang_up()))
             await first_of(lambda: asyncio.wait([gone]), lambda: self._clock.sleep(SETTLE_SECONDS))
-        home, ended = asyncio.get_running_loop(), asyncio.Event()
-
-        def end() -> None:
-            loop.stop()
-            with contextlib.suppress(RuntimeError):  # nobody waited for it
-                home.call_soon_threadsafe(ended.set)
-
-        threading.Thread(target=end, name="perdure functions' end").start()
-        await first_of(ended.wait, lambda: self._clock.sleep(SETTLE_SECONDS))
-        self.left_running = 0 if ended.is_set() else 1
+        self.left_running = 0 if await loop.end(self._clock) else 1
 
     def _changed(self) -> None:
         self._due.set()
