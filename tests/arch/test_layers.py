@@ -7,24 +7,25 @@ import tomllib
 import source_tree
 from source_tree import fail_on, imports_of
 
-EDGE = "errors log core version failpoints system wire file_lock"
+EDGE = "errors log core version failpoints system wire file_lock lasting"
 WHOLE = f"{EDGE} store agent models toolbox client worker server"
 LAYERS: dict[str, str] = {
     "errors": "",
     "log": "",
     "failpoints": "",
     "file_lock": "",
+    "lasting": "",
     "version": "",
     "core": "errors",
     "ledger": "errors core log",
     "system": "core",
-    "store": "errors log core version failpoints file_lock",
+    "store": "errors log core version failpoints file_lock lasting",
     "engine": "errors core store",
     "flow": "errors core",
     "models": "errors core failpoints",
     "agent": "errors core flow models.port models.recorded models.retry",
     "toolbox": "errors core system agent version log",
-    "wire": "errors core file_lock",
+    "wire": "errors core file_lock lasting",
     "client": EDGE,
     "worker": f"{EDGE} service_loop client agent flow mailbox",
     "server": f"{EDGE} store engine flow agent models toolbox worker service_loop mailbox",

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 from perdure.errors import InvalidInput, UserError
+from perdure.lasting import make_folder, sync_names
 
 ALLOW_NETWORK = "PERDURE_ALLOW_NETWORK_STORE"
 """Set to 1 to use a network file system all the same. Locks and shared memory do not hold there: data can be lost."""
@@ -31,16 +32,20 @@ _NETWORK = frozenset(
 
 
 def prepare(path: str | os.PathLike[str]) -> Path:
-    """Return the real path of a store's file, made if it was not there (0600, in a folder made 0700).
+    """Return the real path of a store's file, made to last if it was not there (0600, in a folder made 0700).
 
     Raises InvalidInput: `store_path` for something that is no file, `store_unwritable` for one that this user may not
     write, `store_network` for a network file system.
     """
     place = Path(os.path.realpath(path))
     try:
-        place.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        fresh = not place.exists() or place.stat().st_size == 0
+        if fresh:  # or its maker died before its name could last
+            make_folder(place.parent, FOLDER_MODE)
         refuse_network(place)
         _make(place)
+        if fresh:
+            sync_names(place.parent)
     except (FileExistsError, NotADirectoryError):
         raise _refuse("store_path", place, "its folder is a file", "name another path") from None
     except OSError as error:

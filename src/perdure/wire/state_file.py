@@ -16,6 +16,7 @@ from typing import Any, cast
 import orjson
 
 from perdure.errors import UserError
+from perdure.lasting import make_folder, sync_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,9 @@ def default_path() -> Path:
 
 
 def write(path: Path, state: ServerState) -> None:
-    """Replace the file, all at once and readable by this user alone. A crash leaves the old one or the new one."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Replace the file, all at once and readable by this user alone. A crash leaves the old one or the new one; when
+    this returns, a power cut leaves the new one."""
+    make_folder(path.parent)
     if path.exists():
         _refuse_foreign(path, os.lstat(path))
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
@@ -73,6 +75,7 @@ def read(path: Path) -> ServerState | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
+        sync_names(path.parent)
         raise _refused(path, error.strerror or "it cannot be opened") from None
     with os.fdopen(handle, "rb") as file:
         _refuse_foreign(path, os.fstat(file.fileno()))

@@ -9,6 +9,7 @@ A record is one line: checksum, length, JSON. So a torn tail, and a hole after a
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import threading
 import zlib
@@ -22,6 +23,7 @@ import orjson
 from perdure import failpoints, file_lock
 from perdure.core.work import Answer, Report
 from perdure.errors import PerdureError
+from perdure.lasting import make_folder, sync_names
 from perdure.wire import codec, strict
 from perdure.wire.worker_lock import SUFFIX
 
@@ -75,12 +77,12 @@ class OutboxFile:
     @classmethod
     def create(cls, folder: Path, worker: str) -> Self:
         """Make a worker's own file, in a folder made private. Raises `OSError`."""
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder)
         path = folder / (worker + SUFFIX)
         descriptor = file_lock.take_at(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         if descriptor is None:
             raise BlockingIOError(f"{path} is locked by another process")
-        _sync_folder(folder)
+        sync_names(folder)
         return cls(path, descriptor)
 
     @classmethod
@@ -179,16 +181,23 @@ def _take(kept: dict[Key, Kept], found: Any) -> None:
 
 
 def keep_evidence(folder: Path, kept: Kept, answer: str, at_ms: int) -> None:
-    """Write down a result that was refused: its effect may have happened. Raises `OSError`."""
+    """Write down a result that was refused, to last: its effect may have happened. Raises `OSError`."""
     path = folder / EVIDENCE
-    line = codec.dump({"at_ms": at_ms, "answer": answer, **_facts(kept)})
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    fresh = not path.exists()
+    line = codec.dump({"at_ms": at_ms, "answer": answer, **_facts(kept)}) + b"\n"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
-        os.write(descriptor, line + b"\n")
         size = os.fstat(descriptor).st_size
+        if size and os.pread(descriptor, 1, size - 1) != b"\n":
+            line = b"\n" + line  # behind one that a crash or a full disk cut off
+        if os.write(descriptor, line) != len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        os.fsync(descriptor)
     finally:
         os.close(descriptor)
-    if size > EVIDENCE_BYTES:
+    if fresh:
+        sync_names(folder)
+    if size + len(line) > EVIDENCE_BYTES:
         path.replace(path.with_name("refused.old.jsonl"))
 
 
@@ -252,15 +261,6 @@ def _is_at(path: Path, descriptor: int) -> bool:
     except OSError:
         return False
     return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def paths_of(folder: Path) -> Sequence[Path]:
