@@ -44,7 +44,7 @@ def script(request: ModelRequest) -> ModelReply:
 
 async def measure(folder: Path, count: int) -> list[float]:
     """Return the milliseconds from schedule to start of `count` tool calls."""
-    state = await running_server(folder / "perdure" / "server.json")
+    state = await running_server(folder / "perdure" / "servers")
     assert state is not None
     api = HttpApi(state.url, state.key)
     while not await api.workers():  # noqa: ASYNC110 - it comes from another process

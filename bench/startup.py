@@ -145,7 +145,7 @@ def main() -> None:
             times.append(ready)
     print(f"server ready after    {min(times):8.0f} ms   (bar 1,500)")
     with tempfile.TemporaryDirectory() as folder, server(Path(folder)) as (process, _ready):
-        state = asyncio.run(running_server(Path(folder) / "perdure" / "server.json"))
+        state = asyncio.run(running_server(Path(folder) / "perdure" / "servers"))
         assert state is not None
         rate = asyncio.run(idle_requests(state, options.seconds))
         print(f"idle worker, 10 tools {rate:8.2f} requests/s, one process   (bar 1)")

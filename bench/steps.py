@@ -101,7 +101,7 @@ def over_http(folder: Path, concurrency: int, seconds: float) -> float:
     )
     processes = [server]
     try:
-        state = asyncio.run(_running(folder / "perdure" / "server.json"))
+        state = asyncio.run(_running(folder / "perdure" / "servers"))
         command = [*perdure, "worker", "steps:agent", "--slots", "64", "--log-level", "warning"]
         processes.append(subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL))
         return asyncio.run(_drive_http(state, concurrency, seconds))
@@ -111,9 +111,9 @@ def over_http(folder: Path, concurrency: int, seconds: float) -> float:
             process.wait(timeout=60)
 
 
-async def _running(state_file: Path) -> ServerState:
+async def _running(state_files: Path) -> ServerState:
     until = time.monotonic() + 60
-    while (state := await running_server(state_file)) is None:
+    while (state := await running_server(state_files)) is None:
         if time.monotonic() > until:
             raise SystemExit("the server did not start within 60 s")
         await asyncio.sleep(0.05)

@@ -6,7 +6,6 @@ each time with the same key.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -83,7 +82,7 @@ def dead(one: Running) -> bool:
 
 def start(home: Home) -> str:
     """Begin an execution on the server of this home."""
-    state = json.loads((home.folder / "perdure" / "server.json").read_text(encoding="utf-8"))
+    state = home.server_state()
     with AgentRuntime(state["url"], api_key=state["key"], serve_tools=False) as runtime:
         request = StartRequest(function_spec(FunctionLane("onboard", "b1")), "ann", "once")
         return runtime.wait(runtime.api.start(request)).id

@@ -67,7 +67,7 @@ def test_leaving_in_order_ends_with_0_and_leaves_nothing(home: Home) -> None:
     assert worker.events()[-1] == "worker.stopped"
     assert server.end(signal.SIGINT) == 0
     assert "server.stopping" in server.events()
-    state = state_file.read(home.folder / "perdure" / "server.json")
+    state = state_file.read(Path(server.ready["state_file"]))
     assert state is not None
     assert (state.url, state.key) == ("", key), "the next server goes on with the same key"
     again = home.serve()

@@ -44,7 +44,7 @@ def write(home: Home, name: str, code: str) -> str:
 
 
 def start(home: Home, name: str, input: Any) -> str:
-    state = json.loads((home.folder / "perdure" / "server.json").read_text(encoding="utf-8"))
+    state = home.server_state()
     with AgentRuntime(state["url"], api_key=state["key"], serve_tools=False) as runtime:
         request = StartRequest(function_spec(FunctionLane(name, "b1")), input)
         return runtime.wait(runtime.api.start(request)).id
@@ -78,7 +78,7 @@ def test_a_check_names_what_is_outside_steps_with_line_and_cure(home: Home) -> N
 def test_a_fork_from_the_command_line_goes_on_with_its_edits(home: Home) -> None:
     home.serve()
     home.work()
-    state = json.loads((home.folder / "perdure" / "server.json").read_text(encoding="utf-8"))
+    state = home.server_state()
     from cli_agents import agent
 
     with AgentRuntime(state["url"], api_key=state["key"], serve_tools=False) as runtime:

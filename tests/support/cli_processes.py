@@ -139,6 +139,11 @@ class Home:
         """Start a worker and return when it is connected."""
         return self._start("worker", *(args or ("cli_agents:agent",)))
 
+    def server_state(self) -> dict[str, Any]:
+        """Return what the state file of this home's one server says."""
+        (file,) = (self.folder / "perdure" / "servers").glob("*.json")
+        return json.loads(file.read_text(encoding="utf-8"))
+
     def close(self) -> None:
         """End everything that still runs."""
         for one in self.running:

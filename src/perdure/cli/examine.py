@@ -144,7 +144,7 @@ def _paused(schedule: ScheduleView) -> Finding:
 def _key(target: Target) -> str:
     if os.environ.get("PERDURE_API_KEY"):
         return "takes the key of PERDURE_API_KEY"
-    return f"takes the key of {home_short(str(state_file.default_path()))}" if target.key else "asks for no key"
+    return f"takes the key that stands in {home_short(str(state_file.folder()))}" if target.key else "asks for no key"
 
 
 def _clock(info: ServerInfo, now_ms: int) -> Finding:

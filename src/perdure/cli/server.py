@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -123,7 +123,6 @@ def server(
             origins=tuple(allow_origin or ()),
             public_url=_public(public_url),
             auth=not insecure_no_auth,
-            state_file=state_file.default_path(),
         ),
         agents=load_agents(serve or ()),
         scripts=_scripts(script or ()),
@@ -132,7 +131,9 @@ def server(
         tools=tools_by(os.environ, tool_env or (), allow_private=allow_private_http),
         as_json=as_json,
     )
-    left_running = run(_serve(plan, _open(plan)))
+    node = _open(plan)
+    plan = replace(plan, options=replace(plan.options, state_file=state_file.path_of(node.info().store)))
+    left_running = run(_serve(plan, node))
     if left_running:
         # Threads that cannot be stopped would keep the process, and the store with it.
         sys.stdout.flush()

@@ -185,7 +185,7 @@ class Channel:
             given = "The key that was given is not one of its" if self.key else "No key was given"
             return Unauthorized(
                 f"{self.url} asks for an API key. {given}. Set api_key= or PERDURE_API_KEY; for a server of this user "
-                f"on this machine it stands in {state_file.default_path()}.",
+                f"on this machine it stands in {state_file.folder()}.",
                 url=self.url,
             )
         return error

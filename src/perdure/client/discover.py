@@ -1,6 +1,6 @@
 """Find this user's running server, without ever showing its key to anybody else.
 
-The state file says where it listened. Only who knows the file's nonce can answer the challenge, so a program that
+A state file says where it listened. Only who knows the file's nonce can answer the challenge, so a program that
 took the port of a server that died is not mistaken for it.
 """
 
@@ -16,7 +16,7 @@ import orjson
 from perdure.client.address import base_url, is_loopback
 from perdure.client.channel import Ask, Channel
 from perdure.core.ports import Random
-from perdure.errors import PerdureError
+from perdure.errors import PerdureError, UserError
 from perdure.system import SystemRandom
 from perdure.wire import routes, state_file
 from perdure.wire.state_file import ServerState
@@ -24,26 +24,41 @@ from perdure.wire.state_file import ServerState
 ANSWER_SECONDS = 2.0
 
 
-async def running_server(path: Path | None = None, *, random: Random | None = None) -> ServerState | None:
+async def running_server(place: Path | None = None, *, random: Random | None = None) -> ServerState | None:
     """Return the address and key of the server that this user runs, or None if none answers.
 
-    Raises `UserError` (`state_file_refused`) if the file is not this user's alone.
+    `place`: a state file, or a folder of them; by default this user's.
+    Raises `UserError`: `several_servers` if more than one answers, naming them; `state_file_refused` if a file is not
+    this user's alone.
     """
-    state = state_file.read(path or state_file.default_path())
-    if state is None or not state.url:
-        return None
-    return state if await knows_nonce(state.url, state.nonce, random=random) else None
+    found = [state for state in _known(place) if await knows_nonce(state.url, state.nonce, random=random)]
+    if len(found) > 1:
+        named = ", ".join(f"{state.url} (process {state.pid})" for state in found)
+        raise UserError(
+            f"this user runs {len(found)} Perdure servers on this machine: {named}. Say which one is meant: "
+            "`--server URL`, PERDURE_URL, or `AgentRuntime(URL)`.",
+            code="several_servers",
+            urls=[state.url for state in found],
+        )
+    return found[0] if found else None
 
 
-async def key_for(url: str, path: Path | None = None) -> str | None:
-    """Return the key of this user's running server if it is the one at `url`, else None: no key leaves on a guess."""
+async def key_for(url: str, place: Path | None = None) -> str | None:
+    """Return the key of this user's running server at `url`; None if that is another: no key leaves on a guess."""
     target = urlsplit(base_url(url))
     if not is_loopback(target.geturl()):
         return None
-    state = await running_server(path)
-    if state is None or not is_loopback(state.url) or urlsplit(state.url).port != target.port:
-        return None
-    return state.key or None
+    for state in _known(place):
+        at_target = is_loopback(state.url) and urlsplit(state.url).port == target.port
+        if at_target and await knows_nonce(state.url, state.nonce):
+            return state.key or None
+    return None
+
+
+def _known(place: Path | None) -> list[ServerState]:
+    """Return what the state files say of servers that have not said that they stopped."""
+    states = map(state_file.read, state_file.within(place or state_file.folder()))
+    return [state for state in states if state is not None and state.url]
 
 
 async def knows_nonce(url: str, nonce: str, *, seconds: float = ANSWER_SECONDS, random: Random | None = None) -> bool:

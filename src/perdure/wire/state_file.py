@@ -1,4 +1,4 @@
-"""How a client of the same user finds the running server: one small file that only that user can read.
+"""How a client of the same user finds the running servers: a small file for each store, that only that user can read.
 
 Who can read it may use the server, as with a password file. A process id or an open port is never taken as proof.
 """
@@ -39,10 +39,25 @@ class ServerState:
         return cls(url=url, key=key, pid=os.getpid(), nonce=nonce, store=store)
 
 
-def default_path() -> Path:
-    """Return `$XDG_STATE_HOME/perdure/server.json`, by default below `~/.local/state`."""
-    home = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
-    return Path(home) / "perdure" / "server.json"
+def home() -> Path:
+    """Return where all of this user's state is: `$XDG_STATE_HOME/perdure`, by default below `~/.local/state`."""
+    found = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    return Path(found) / "perdure"
+
+
+def folder() -> Path:
+    """Return where the state files of this user's servers are."""
+    return home() / "servers"
+
+
+def path_of(store: str) -> Path:
+    """Return the state file of whoever serves the store with this id: servers of two stores share nothing."""
+    return folder() / f"{store}.json"
+
+
+def within(place: Path) -> list[Path]:
+    """Return the state files in a folder, or the one that was named itself."""
+    return sorted(place.glob("*.json")) if place.is_dir() else [place]
 
 
 def write(path: Path, state: ServerState) -> None:
@@ -60,6 +75,7 @@ def write(path: Path, state: ServerState) -> None:
             out.flush()
             os.fsync(out.fileno())
         fresh.replace(path)
+        sync_names(path.parent)
     except BaseException:
         fresh.unlink(missing_ok=True)
         raise
@@ -75,7 +91,6 @@ def read(path: Path) -> ServerState | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        sync_names(path.parent)
         raise _refused(path, error.strerror or "it cannot be opened") from None
     with os.fdopen(handle, "rb") as file:
         _refuse_foreign(path, os.fstat(file.fileno()))

@@ -52,7 +52,7 @@ def look(info: WorkerInfo) -> Fate:
 def default_folder() -> Path:
     """Return where this user's workers keep their files: `$XDG_STATE_HOME/perdure/outbox`, by default below
     `~/.local/state`."""
-    return state_file.default_path().parent / "outbox"
+    return state_file.home() / "outbox"
 
 
 @cache

@@ -96,9 +96,18 @@ def test_who_does_not_know_the_nonce_cannot_answer_a_challenge() -> None:
     assert len({state_file.proof(nonce, text) for nonce in ("n1", "n2") for text in ("a", "b")}) == 4
 
 
-def test_it_stands_in_the_users_state_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_store_has_its_own_in_the_users_state_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/somewhere")
-    assert state_file.default_path() == Path("/somewhere/perdure/server.json")
+    assert state_file.path_of("sto_1") == Path("/somewhere/perdure/servers/sto_1.json")
+    assert state_file.path_of("sto_2") != state_file.path_of("sto_1")
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.setenv("HOME", "/home/ada")
-    assert state_file.default_path() == Path("/home/ada/.local/state/perdure/server.json")
+    assert state_file.folder() == Path("/home/ada/.local/state/perdure/servers")
+
+
+def test_a_folder_is_looked_through_for_whole_files(tmp_path: Path) -> None:
+    for store in ("b", "a"):
+        state_file.write(tmp_path / f"{store}.json", STATE)
+    (tmp_path / ".a.json.4711").touch()  # somebody is writing, or died over it
+    assert [path.name for path in state_file.within(tmp_path)] == ["a.json", "b.json"]
+    assert state_file.within(tmp_path / "a.json") == [tmp_path / "a.json"]
