@@ -85,10 +85,10 @@ class Agent:
         return {one.name: one for one in map(definition_of, self._for_workers())}
 
     def lanes(self) -> dict[Lane, ToolDefinition]:
-        """Return its tools, and their probes, by the address that tasks for them carry."""
-        tools = list(self.definitions().values())
-        probes = [probe for tool in tools if (probe := tool.probing()) is not None]
-        return {Lane(self.name, one.name, one.options.queue): one for one in [*tools, *probes]}
+        """Return its tools, their probes and simulations, by the address that tasks for them carry."""
+        tools = self.definitions().values()
+        served = [one for tool in tools for one in (tool, tool.probing(), tool.simulating()) if one is not None]
+        return {Lane(self.name, one.name, one.options.queue): one for one in served}
 
     def _for_workers(self) -> list[Callable[..., Any] | ToolDefinition]:
         return [tool for tool in self.tools if not isinstance(tool, ServerTool)]

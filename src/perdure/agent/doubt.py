@@ -17,7 +17,7 @@ Intent = Callable[[Any], Any]
 """From the arguments, as attributes, to what makes two calls the same act."""
 
 _POLICIES = ("ask", "give_up", "happened")
-_OF_ACTS = ("settle_seconds", "key_ttl_seconds", "probe", "if_unknown", "ruling_deadline_seconds", "intent")
+_OF_ACTS = ("settle_seconds", "key_ttl_seconds", "probe", "if_unknown", "ruling_deadline_seconds", "intent", "simulate")
 _MOST_CHARACTERS = 200
 
 
@@ -39,6 +39,7 @@ def with_doubt(name: str, options: Mapping[str, Any], delivery: Delivery, rules:
         settle_ms=None if settle is None else milliseconds(name, "settle_seconds", settle),
         key_ttl_ms=0 if key_ttl is None else milliseconds(name, "key_ttl_seconds", key_ttl, least=0.001),
         probe=options.get("probe") is not None,
+        simulate=options.get("simulate") is not None,
         rule_as=rule_as,
         rule_by_ms=rule_by_ms,
     )

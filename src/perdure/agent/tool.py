@@ -15,13 +15,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
 from perdure.agent.approval import Approval, read_approval
+from perdure.agent.companion import Companion, read_companion
 from perdure.agent.doubt import IfUnknown, Intent, read_intent, with_doubt
-from perdure.agent.probe import Probe, read_probe
+from perdure.agent.probe import probe_body
 from perdure.agent.schema import InvalidArguments, Signature, read_signature
 from perdure.agent.tool_rules import bad_tool, check_importable, milliseconds, read_memory, read_no_retry, read_rules
 from perdure.core.approval import DEFAULT_APPROVAL, ApprovalRules, approval_to_json
 from perdure.core.codec import Json
-from perdure.core.delivery import Delivery, probe_tool
+from perdure.core.delivery import Delivery, probe_tool, simulation_tool
 from perdure.core.rules import DEFAULT_RULES, TaskRules, rules_to_json
 from perdure.core.work import DEFAULT_QUEUE
 from perdure.errors import InvalidInput
@@ -67,6 +68,9 @@ class Options(TypedDict, total=False):
     probe: Callable[..., Any] | None
     """Finds out what became of a call whose outcome nobody knows. Called on a worker, with those of the tool's
     arguments that it names and a `ToolContext` with the call's idempotency key; returns an `Outcome`."""
+    simulate: Callable[..., Any] | None
+    """Stands in for the body in a fork that may not act: called on a worker like a probe, with those of the tool's
+    arguments that it names, it returns what the tool would have returned. Without one, such a call pauses the fork."""
     if_unknown: IfUnknown
     """What is taken to be so if nobody has found out after `ruling_deadline_seconds`: `give_up` or `happened`. Default:
     `ask`, for as long as it takes."""
@@ -130,7 +134,8 @@ class ToolDefinition:
     function: Callable[..., Any]
     """The very function that was declared."""
     signature: Signature = field(repr=False)
-    probe: Probe | None = field(default=None, repr=False)
+    probe: Companion | None = field(default=None, repr=False)
+    simulation: Companion | None = field(default=None, repr=False)
 
     @property
     def schema(self) -> dict[str, Json]:
@@ -144,11 +149,16 @@ class ToolDefinition:
 
     def probing(self) -> ToolDefinition | None:
         """Return what workers serve to find out about calls of this tool, under a name that no tool can have."""
-        if self.probe is None:
-            return None
+        return self.probe and self._beside(probe_tool(self.name), probe_body(self.probe))
+
+    def simulating(self) -> ToolDefinition | None:
+        """Return what workers serve in its place for forks that may not act, as above."""
+        return self.simulation and self._beside(simulation_tool(self.name), self.simulation.body(_as_it_is))
+
+    def _beside(self, name: str, body: Callable[..., Any]) -> ToolDefinition:
         options = ToolOptions(queue=self.options.queue, delivery=Delivery.REPEATABLE)
-        signature = dataclasses.replace(self.signature, context=None)  # the probe may want it, and finds it itself
-        return ToolDefinition(probe_tool(self.name), "", options, self.probe.body, signature)
+        signature = dataclasses.replace(self.signature, context=None)  # the function may want it, and finds it itself
+        return ToolDefinition(name, "", options, body, signature)
 
     def validate(self, args: Mapping[str, Json]) -> dict[str, Any]:
         """Return the keyword arguments for the function, with the types it declares; the context is not among them.
@@ -224,6 +234,10 @@ def definition_of(declared: ToolDefinition | Callable[..., Any]) -> ToolDefiniti
     return dataclasses.replace(known, function=declared)
 
 
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
 def _names_around(frame: Any) -> dict[str, Any] | None:
     return None if frame.f_locals is frame.f_globals else dict(frame.f_locals)
 
@@ -238,10 +252,12 @@ def _define(function: Callable[..., Any], options: Options, names: Mapping[str, 
     if checked.isolated:
         check_importable(name, function)
     signature = read_signature(function, names)
-    probe = options.get("probe")
-    found = None if probe is None else read_probe(name, probe, signature, names)
+    beside = {
+        option: None if given is None else read_companion(name, option, given, signature, names)
+        for option, given in (("probe", options.get("probe")), ("simulate", options.get("simulate")))
+    }
     description = options.get("description", signature.description)
-    return ToolDefinition(name, description, checked, function, signature, found)
+    return ToolDefinition(name, description, checked, function, signature, beside["probe"], beside["simulate"])
 
 
 def _name(function: object, options: Options) -> str:

@@ -27,7 +27,7 @@ app = typer.Typer(
 
 
 class State(StrEnum):
-    """What effects are asked for by: their tasks' states, and `contradicted`."""
+    """What effects are asked for by: their tasks' states, `contradicted` and `simulated`."""
 
     READY = states.Task.READY.value
     LEASED = states.Task.LEASED.value
@@ -36,6 +36,7 @@ class State(StrEnum):
     DONE = states.Task.DONE.value
     DEAD = states.Task.DEAD.value
     CONTRADICTED = "contradicted"
+    SIMULATED = "simulated"
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,7 +182,7 @@ class HttpApi(HttpWaits, HttpSchedules):
     async def fork(self, execution: str, at: int, edits: ForkEdits, *, by: str = "") -> Started:
         # Not sent again once it may have arrived: it would fork twice.
         path = routes.fill(routes.FORK, execution=execution)
-        body = bodies.ForkBody(at, edits.prompt, edits.model, dict(edits.results), by)
+        body = bodies.ForkBody(at, edits.prompt, edits.model, dict(edits.results), by, edits.input, edits.build)
         return await self._post(Started, "fork", path, body, safe=False)
 
     async def diagnose(self, execution: str) -> list[Finding]:
@@ -199,13 +199,13 @@ class HttpApi(HttpWaits, HttpSchedules):
     async def _get(self, kind: type[T], name: str, path: str, query: Mapping[str, str | int] | None = None) -> T:
         return codec.load(kind, await self._channel.call(Ask(name, "GET", path, query)))
 
-    async def _post(self, kind: type[T], name: str, path: str, body: object, *, safe: bool = True) -> T:
-        ask = Ask(name, "POST", path, body=codec.dump(body), safe=safe)
+    async def _post(self, kind: type[T], name: str, path: str, body: DataclassInstance, *, safe: bool = True) -> T:
+        ask = Ask(name, "POST", path, body=codec.dump_given(body), safe=safe)
         return codec.load(kind, await self._channel.call(ask))
 
     async def _tell(self, name: str, template: str, execution: str, by: str, reason: str = "") -> None:
         # Not sent again once it may have arrived: a second cancel, or a pause after somebody's resume, means more.
-        body = codec.dump(bodies.ReasonBody(by, reason))
+        body = codec.dump_given(bodies.ReasonBody(by, reason))
         path = routes.fill(template, execution=execution)
         await self._channel.call(Ask(name, "POST", path, body=body, safe=False))
 

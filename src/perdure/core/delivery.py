@@ -111,3 +111,22 @@ def probe_tool(tool: str) -> str:
 def probed_tool(tool: str) -> str:
     """Return the tool that a probe is about; any other tool is its own."""
     return tool.removesuffix(_PROBE)
+
+
+_SIMULATION = "?simulate"
+"""As above: what stands in for a tool in a fork is served under a name that no tool can have."""
+
+
+def simulation_tool(tool: str) -> str:
+    """Return the name under which the simulation of a tool is served."""
+    return tool + _SIMULATION
+
+
+def simulated_tool(tool: str) -> str:
+    """Return the tool that a simulation stands in for; any other tool is its own."""
+    return tool.removesuffix(_SIMULATION)
+
+
+def is_simulation(tool: str) -> bool:
+    """Say whether a task of this name runs a simulation, which acts on nothing."""
+    return tool.endswith(_SIMULATION)

@@ -152,4 +152,50 @@ class EndStep:
     failure: Failure | None = None
 
 
-Item = StepDone | ScheduleTask | OpenApproval | SetTimer | OpenToken | AwaitSignal | StartChild | BeginStep | EndStep
+@dataclass(frozen=True, slots=True)
+class OfferStep:
+    """A step that acts, about to be made by the holder of a fork: may it?
+
+    No event answers it with yes. What the origin came to there, appended as the fork's own, or a pause at `step`, with
+    no. Outside of forks it is never asked.
+    """
+
+    address: str
+    digest: str
+    kind: Literal["step", "task", "child"]
+    """What would record it: the step itself, a claim, an execution that it begins."""
+    name: str
+    """Of what would be called."""
+    step: str
+    """Its address without the number of the try: one word of a person is for all tries."""
+    args: dict[str, Any]
+    simulated: bool = False
+    """Whether the holder has what stands in for it, and will run that unless the origin has a result."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedStep:
+    """What stood in for an `at_most_once` step in a fork: scheduled and ended in one commit, and never begun."""
+
+    address: str
+    digest: str
+    name: str
+    args: dict[str, Any]
+    value: str = "null"
+    """JSON text."""
+    failure: Failure | None = None
+
+
+Item = (
+    StepDone
+    | ScheduleTask
+    | OpenApproval
+    | SetTimer
+    | OpenToken
+    | AwaitSignal
+    | StartChild
+    | BeginStep
+    | EndStep
+    | OfferStep
+    | SimulatedStep
+)

@@ -46,7 +46,9 @@ WAITING = states.Execution.WAITING.value
 """Outcome of an effect that cannot have begun."""
 CONTRADICTED = "contradicted"
 """Outcome of an effect whose holder reported after somebody had ruled."""
-EFFECT_STATES = (*states.Task, CONTRADICTED)
+SIMULATED = "simulated"
+"""Outcome of what only stood in for an effect, in a fork."""
+EFFECT_STATES = (*states.Task, CONTRADICTED, SIMULATED)
 """What effects are asked for by."""
 
 
@@ -75,8 +77,13 @@ class _Step:
         return [event for event in self.own() if event.kind in kinds]
 
     def own(self) -> list[Event]:
-        """Return what is told of bodies of this very step, and not of one whose result it was given."""
-        return [] if self.taken_from else [event for event in self.told if not _given(event)]
+        """Return what is told of bodies of this very step: not of one whose result it was given, nor of a simulation."""
+        return [] if self.taken_from or self.simulated else [event for event in self.told if not _given(event)]
+
+    @property
+    def simulated(self) -> bool:
+        """Whether a simulation stood in for it."""
+        return bool(self.scheduled.data.get("simulated")) or any(event.data.get("simulated") for event in self.told)
 
     def contradictions(self) -> list[Event]:
         """Return one for each holder that said so, however often."""
@@ -156,7 +163,9 @@ def inline_steps_of(events: Iterable[Event]) -> list[InlineStepView]:
         if event.kind is Kind.TAKEN_OVER:
             takeovers.append(event.seq)
         if event.kind is Kind.STEP_RECORDED and not _is_model_call(event):
-            found.append(_inline_step(event, [seq for seq in takeovers if seq > last.get(_scope(event.address), 0)]))
+            acted = not (_given(event) or event.data.get("simulated"))
+            since = last.get(_scope(event.address), 0)
+            found.append(_inline_step(event, [seq for seq in takeovers if acted and seq > since]))
         if event.kind in ASKED or (event.kind in ANSWERS and event.address not in answered):
             last[_scope(event.address)] = event.seq
         if event.kind in ANSWERS:
@@ -176,7 +185,14 @@ def _inline_step(event: Event, takeovers: list[int]) -> InlineStepView:
         f"possibly tried twice with the same key: the execution was taken over (event {seen}) before it was recorded "
         f"(event {event.seq})"
     )
-    return InlineStepView(event.address, event.seq, "error" in event.data, doubt if takeovers else "")
+    return InlineStepView(
+        event.address,
+        event.seq,
+        "error" in event.data,
+        doubt if takeovers else "",
+        simulated=bool(event.data.get("simulated")),
+        served=_given(event),
+    )
 
 
 def _is_model_call(event: Event) -> bool:
@@ -226,13 +242,14 @@ def _effect(execution: str, agent: str, step: _Step, now: TaskNow | None) -> Eff
         digest=step.scheduled.digest,
         delivery=asked["delivery"],
         attempts=len(claims) if asked["delivery"] == Delivery.AT_MOST_ONCE else len(_tries(step, now)),
-        outcome=CONTRADICTED if contradictions else _outcome(state, asked["delivery"]),
+        outcome=CONTRADICTED if contradictions else _outcome(state, asked["delivery"], simulated=step.simulated),
         confirmed=len(step.all(Kind.TASK_COMPLETED)) + sum("error" not in one.data for one in contradictions),
         why=str(ended.data.get("error") or ended.data.get("why") or "") if ended and over else "",
         scheduled_ms=step.scheduled.at_ms,
         ended_ms=ended.at_ms if ended and over else None,
         doubt=_doubt(step, asked["delivery"], now),
         served=step.served(),
+        simulated=step.simulated,
         seqs=(step.scheduled.seq, *(event.seq for event in step.told)),
     )
 
@@ -255,7 +272,11 @@ def _state(step: _Step) -> str:
             return states.Task.READY
 
 
-def _outcome(state: str, delivery: str) -> str:
+def _outcome(state: str, delivery: str, *, simulated: bool) -> str:
+    if simulated and state not in (states.Task.DONE, states.Task.DEAD):
+        return WAITING
+    if simulated and state == states.Task.DONE:
+        return SIMULATED
     if state == states.Task.LEASED:  # a body that needs no claim may be acting already
         return WAITING if delivery == Delivery.AT_MOST_ONCE else str(states.Task.BEGUN)
     return WAITING if state == states.Task.READY else state
@@ -268,7 +289,7 @@ def _tries(step: _Step, now: TaskNow | None) -> set[int]:
         for event in step.own()
         if event.kind in _TRIED and event.data.get("attempt") and event.data.get("code") != NOT_DONE
     }
-    held = now is not None and now.state in states.TASK_HELD
+    held = now is not None and now.state in states.TASK_HELD and not step.simulated
     return numbers | ({now.attempt} if held and now else set())
 
 

@@ -46,6 +46,8 @@ class TaskRules:
     """How long after it became uncertain it is ruled over as `rule_as` says."""
     rule_as: str = ""
     """The ruling that the author declared for then."""
+    simulate: bool = False
+    """Whether the author gave what stands in for it in a fork, where it must not act."""
 
     def __post_init__(self) -> None:
         for name in _NAMES:
@@ -54,7 +56,7 @@ class TaskRules:
 
 
 def _fits(name: str, value: Json) -> bool:
-    if name == "probe":
+    if name in ("probe", "simulate"):
         return isinstance(value, bool)
     if name == "rule_as":
         return isinstance(value, str)

@@ -35,11 +35,20 @@ class ForkEdits:
     """What the first message says."""
     model: str | None = None
     results: Mapping[str, Json] = field(default_factory=dict[str, Json])
-    """Results of tool calls, by address."""
+    """Results of tool calls, or of a durable function's steps, by address."""
+    input: Json = None
+    """What a durable function is given. None: what it was given."""
+    build: str | None = None
+    """Of the code that a durable function goes on with."""
 
     def told(self) -> dict[str, Json]:
         """Return what differs, for the log."""
-        said: dict[str, Json] = {"prompt": self.prompt, "model": self.model}
+        said: dict[str, Json] = {
+            "prompt": self.prompt,
+            "model": self.model,
+            "input": self.input,
+            "build": self.build,
+        }
         return {**{name: value for name, value in said.items() if value is not None}, "results": dict(self.results)}
 
 
@@ -189,6 +198,8 @@ class TaskView:
     """What its body saved last, for its next attempt."""
     run_at_ms: int | None = None
     """When its next try is due, while it waits for one."""
+    simulated: bool = False
+    """Whether what stands in for the tool in a fork runs, and not the tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +230,7 @@ class EffectView:
     attempts: int = 0
     """In which the body may have started."""
     outcome: str = ""
-    """`waiting` (it cannot have begun), `begun`, `done`, `dead`, `uncertain`, or `contradicted`."""
+    """`waiting` (it cannot have begun), `begun`, `done`, `dead`, `uncertain`, `contradicted`, or `simulated`."""
     confirmed: int = 0
     """How often a holder reported it done; a ruling is not counted."""
     why: str = ""
@@ -230,6 +241,8 @@ class EffectView:
     """Why it may have been done more than once, with the events that say so; empty if it cannot have been."""
     served: str = ""
     """Whose result it was given without running: an equal call's address, or the execution that this one forks."""
+    simulated: bool = False
+    """Whether its author's `simulate=` stood in for it, in a fork: nothing was done."""
     seqs: tuple[int, ...] = ()
     """The events that tell of it."""
 
@@ -240,7 +253,7 @@ class EffectFilter:
 
     execution: str | None = None
     state: str | None = None
-    """The task's, or `contradicted`."""
+    """The task's, `contradicted` or `simulated`."""
     tool: str | None = None
     agent: str | None = None
     since_ms: int | None = None
@@ -268,6 +281,10 @@ class InlineStepView:
     failed: bool
     doubt: str = ""
     """Why it may have been tried more than once; empty if it cannot have been."""
+    simulated: bool = False
+    """Whether what its code gave to stand in for it ran, in a fork: nothing was done."""
+    served: str = ""
+    """The execution whose result it was given without running."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from perdure.core import states
+from perdure.core.delivery import is_simulation
 from perdure.core.events import Kind
 from perdure.engine.wake import wake
 from perdure.store.protocol import Row
@@ -59,8 +60,9 @@ def tell(tx: Tx, execution: ExecutionRow, kind: Kind, address: str, facts: dict[
 
 
 def whose(task: Row) -> dict[str, Any]:
-    """Return who ran the attempt, which try it was and since when."""
-    return {"attempt": task["attempt"], "worker": task["worker"], "started_ms": task["started_ms"]}
+    """Return who ran the attempt, which try it was and since when, and whether it only stood in for the call."""
+    facts = {"attempt": task["attempt"], "worker": task["worker"], "started_ms": task["started_ms"]}
+    return {**facts, "simulated": True} if is_simulation(task["tool"]) else facts
 
 
 def unwanted(execution: ExecutionRow, task: Row) -> bool:

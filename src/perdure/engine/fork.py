@@ -1,24 +1,26 @@
 """Fork an execution: a new one that begins with a prefix of another's log, edited, and goes on by itself.
 
-What the origin did is not done again. A step that acts, past the prefix, takes the origin's result if it asks for the
-same at the same address; else the fork is paused, for a person to say that it may act. A claim that was open in the
-prefix is never armed again.
+What the origin did is not done again. What was open in the prefix takes what the origin heard of it later; of a claim
+that nobody reported on, somebody rules, and it is never armed again. What a fork may do past it is in `forked.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from perdure.core import states
-from perdure.core.codec import Json
 from perdure.core.delivery import Delivery
-from perdure.core.events import ANY_DIGEST, Event, Kind
+from perdure.core.events import ANY_DIGEST, ASKED, Event, Kind
 from perdure.core.ids import shard_of
-from perdure.core.items import ScheduleTask
+from perdure.core.ledger import TASK_KINDS
+from perdure.core.rules import TaskRules
+from perdure.core.tokens import TOKEN_ENDS
 from perdure.core.views import ForkEdits, Started
+from perdure.engine.forked import Told, as_simulation, ended, hold
 from perdure.engine.query import events_of
+from perdure.engine.task import rules_of
 from perdure.engine.wake import put_ready
 from perdure.errors import Conflict, InvalidInput, NotFound
 from perdure.store.operation import Steps, operation
@@ -42,23 +44,56 @@ class Fork:
     """The edited definition as JSON text, and its fingerprint; empty: the origin's."""
     definition: str = ""
 
+    @property
+    def build(self) -> str:
+        """Of the code that a durable function's fork goes on with; empty: the origin's."""
+        return self.edits.build or ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call of the prefix."""
+
+    scheduled: Event
+    last: Event
+    """What is told of it last."""
+    later: Told | None
+    """What it came to in the origin, as far as is known by now."""
+
+    @property
+    def over(self) -> Told | None:
+        """What it came to in the prefix itself."""
+        return ended([self.last])
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether it may have acted, and nobody said how that ended; a ruling to run it once more was the origin's."""
+        return self.over is None and self.last.kind in (Kind.TASK_BEGUN, Kind.TASK_UNCERTAIN, Kind.EFFECT_RULED)
+
+    def simulated(self, rules: TaskRules) -> bool:
+        """Whether what stands in for it is run, as it neither acted nor will."""
+        acts = self.scheduled.data["delivery"] != Delivery.REPEATABLE
+        return acts and rules.simulate and not (self.over or self.in_doubt or self.later)
+
 
 @dataclass(slots=True)
 class _Prefix:
     """What the fork takes over, and what of it is open."""
 
     events: list[Event]
-    scheduled: dict[str, Event]
+    calls: dict[str, _Call]
     answered: dict[str, Event]
-    begun: set[str]
-    timers: dict[str, Event]
+    """Results that may be edited: of calls, and of steps that a durable function ran itself."""
+    timers: dict[str, Event] = field(default_factory=dict[str, Event])
+    later: dict[str, Event] = field(default_factory=dict[str, Event])
+    """What ended the origin's tokens and children that were open in it."""
 
 
 _LEFT_OUT = frozenset({Kind.TAKEN_OVER, Kind.PAUSED, Kind.RESUMED, Kind.STUCK})
 """What happened to the origin's run, not to its work."""
 _ENDS = frozenset({Kind.COMPLETED, Kind.FAILED, Kind.CANCELLED, Kind.CANCEL_REQUESTED})
 _ANSWERS = frozenset({Kind.TASK_COMPLETED, Kind.TASK_FAILED})
-_STATE = {Kind.TASK_COMPLETED: states.Task.DONE, Kind.TASK_FAILED: states.Task.DEAD}
+_OF_CALLS = TASK_KINDS - {Kind.EFFECT_CONTRADICTED}
 
 
 @operation()
@@ -74,20 +109,22 @@ def _fork(tx: Tx, row: Fork) -> Started | NotFound | Conflict | InvalidInput:
         return NotFound(f"there is no execution {row.origin}. `perdure executions list` shows yours.")
     if tx.execution(row.id) is not None:  # made before, and the answer was lost
         return Started(row.id, created=True)
-    if origin.lane:
-        return Conflict(
-            f"execution {row.origin} is of the durable function {origin.lane}: its steps act in the worker, so a fork "
-            "of it could act again. Only executions of agents can be forked.",
-            code="not_forkable",
-        )
     log = _log(tx, origin)
-    prefix = _read(log, row.at)
-    if (refused := _refusal(row, log, prefix)) is not None:
+    prefix = _read(log, row.at, durable=bool(origin.lane))
+    if (refused := _wrong_edit(row, origin, prefix) or _refusal(row, log, prefix)) is not None:
         return refused
+    known = {task["address"]: task for task in tx.rows("tasks_of", shard=origin.shard, execution=origin.id)}
+    simulated = {address for address, call in prefix.calls.items() if call.simulated(rules_of(known[address]))}
     made = _create(tx, row, origin)
-    _copy(tx, row, made, prefix)
-    _keep_tasks(tx, row, made, prefix, log)
-    put_ready(tx, made)
+    _copy(tx, row, made, prefix, simulated)
+    seqs = {event["address"]: event["seq"] for event in tx.appended(made.id, 0) if event["kind"] == Kind.TASK_SCHEDULED}
+    for address, call in prefix.calls.items():
+        task = _task(known[address], made, seqs[address], tx.now_ms)
+        _keep_task(tx, row, made, call, as_simulation(task) if address in simulated else task)
+    if made.state == states.Execution.READY:
+        put_ready(tx, made)
+    else:  # it is about to act, and waits for a person
+        made.ownership = states.Ownership.PARKED
     return Started(made.id, created=True)
 
 
@@ -96,26 +133,67 @@ def _log(tx: Tx, row: ExecutionRow) -> list[Event]:
     return events_of([*stored, *tx.appended(row.id, len(stored))])
 
 
-def _read(log: list[Event], at: int) -> _Prefix:
-    prefix = _Prefix([], {}, {}, set(), {})
+def _read(log: list[Event], at: int, *, durable: bool) -> _Prefix:
+    prefix = _Prefix([], {}, {})
+    later: dict[str, list[Event]] = {}
+    for event in log:
+        if event.kind in _OF_CALLS:
+            later.setdefault(event.address, []).append(event)
     for event in log[:at]:
         if event.kind in _LEFT_OUT:
             continue
         prefix.events.append(event)
         match event.kind:
             case Kind.TASK_SCHEDULED:
-                prefix.scheduled[event.address] = event
-            case Kind.TASK_COMPLETED | Kind.TASK_FAILED:
-                prefix.answered[event.address] = event
-            case Kind.TASK_BEGUN:
-                prefix.begun.add(event.address)
+                prefix.calls[event.address] = _Call(event, event, ended(later[event.address]))
+            case kind if kind in _OF_CALLS:
+                if (call := prefix.calls.get(event.address)) is not None:  # else it is a probe's
+                    prefix.calls[event.address] = replace(call, last=event)
             case Kind.TIMER_SET:
                 prefix.timers[event.address] = event
             case Kind.TIMER_FIRED:
                 prefix.timers.pop(event.address, None)
             case _:
                 pass
+        if event.kind in _ANSWERS or (durable and event.kind is Kind.STEP_RECORDED):
+            prefix.answered[event.address] = event
+    opened = {event.address for event in prefix.events if event.kind in (Kind.WAIT_OPENED, Kind.CHILD_STARTED)}
+    prefix.later = {event.address: event for event in log[at:] if event.address in opened and _ends_for_all(event)}
     return prefix
+
+
+def _ends_for_all(event: Event) -> bool:
+    """Whether it ends a wait for whoever has it in its log: an approval is of one act, the origin's."""
+    return event.kind is Kind.CHILD_ENDED or (
+        event.kind is Kind.WAIT_RESOLVED and event.data.get("decision") in TOKEN_ENDS
+    )
+
+
+def _wrong_edit(row: Fork, origin: ExecutionRow, prefix: _Prefix) -> InvalidInput | None:
+    """Return why these edits make no sense, for what they are made on."""
+    what = f"execution {origin.id} is of {'the durable function' if origin.lane else 'the agent'} {origin.agent}"
+    unfit = "prompt" if row.edits.prompt is not None else "model" if row.edits.model is not None else None
+    if origin.lane and unfit:
+        return InvalidInput(f"{what}, which has no {unfit}: edit its input instead.", fields=[unfit])
+    unfit = "input" if row.edits.input is not None else "build" if row.edits.build is not None else None
+    if not origin.lane and unfit:
+        return InvalidInput(f"{what}, which has no {unfit}: edit its prompt or model instead.", fields=[unfit])
+    for address in row.edits.results:
+        event = prefix.answered.get(address)
+        if event is None:
+            return InvalidInput(
+                f"there is no result of {address!r} up to seq {row.at}; those there are: "
+                f"{', '.join(sorted(prefix.answered)) or 'none'}.",
+                fields=["results"],
+            )
+        error = event.data.get("error")
+        if isinstance(error, dict) and error.get("retry_ms") is not None:  # pyright: ignore[reportUnknownMemberType] - JSON
+            return InvalidInput(
+                f"{address!r} failed and was tried again: edit the result of its last try, or fork it before, at "
+                f"{event.seq - 1} or earlier.",
+                fields=["results"],
+            )
+    return None
 
 
 def _refusal(row: Fork, log: list[Event], prefix: _Prefix) -> Conflict | InvalidInput | None:
@@ -137,13 +215,6 @@ def _refusal(row: Fork, log: list[Event], prefix: _Prefix) -> Conflict | Invalid
             f"{first.seq - 1} or earlier, and the fork asks for its own.",
             code="not_forkable",
         )
-    unknown = sorted(row.edits.results.keys() - prefix.answered.keys())
-    if unknown:
-        return InvalidInput(
-            f"there is no result of {unknown[0]!r} up to seq {row.at}; those there are: "
-            f"{', '.join(sorted(prefix.answered)) or 'none'}.",
-            fields=["results"],
-        )
     return None
 
 
@@ -164,7 +235,7 @@ def _first_open_wait(prefix: _Prefix) -> Event | None:
                 open_.pop(str(event.data.get("approval")), None)
             case _:
                 pass
-    return next(iter(open_.values()), None)
+    return next((event for address, event in open_.items() if address not in prefix.later), None)
 
 
 def _is_over(event: Event) -> bool:
@@ -189,6 +260,8 @@ def _create(tx: Tx, row: Fork, origin: ExecutionRow) -> ExecutionRow:
         created_ms=tx.now_ms,
         updated_ms=tx.now_ms,
         finished_ms=None,
+        lane=origin.lane,
+        build=row.build or origin.build,
         origin=origin.id,
     )
     tx.create(made)
@@ -205,98 +278,71 @@ def _create(tx: Tx, row: Fork, origin: ExecutionRow) -> ExecutionRow:
     return made
 
 
-def _copy(tx: Tx, row: Fork, made: ExecutionRow, prefix: _Prefix) -> None:
-    """Append the prefix with the edits. A model's reply that stands behind an edit was to other words than a run of
-    the fork asks with: its fingerprint then matches any."""
-    edited = bool(row.definition) or row.edits.prompt is not None
+def _copy(tx: Tx, row: Fork, made: ExecutionRow, prefix: _Prefix, simulated: set[str]) -> None:
+    """Append the prefix with the edits. What stands behind one was asked for in other words than a run of the fork asks
+    with: its fingerprint then matches any. Of an agent, those are the model's replies; of a durable function, all."""
+    edits = row.edits
+    edited = bool(row.definition and not made.lane) or edits.prompt is not None or edits.input is not None
     for event in prefix.events:
         data: dict[str, Any] = event.data
-        if event.kind is Kind.STARTED:
-            changed = {} if row.edits.prompt is None else {"input": row.edits.prompt}
-            data = {**data, **changed, "definition": made.definition}
-        elif event.kind in _ANSWERS and event.address in row.edits.results:
+        kind, digest = event.kind, event.digest
+        if kind is Kind.STARTED:
+            given = edits.prompt if edits.input is None else edits.input
+            data = {**data, **({} if given is None else {"input": given}), "definition": made.definition}
+        if edited and (kind is Kind.STEP_RECORDED or (made.lane and kind in ASKED)):
+            digest = ANY_DIGEST
+        if event is prefix.answered.get(event.address) and event.address in edits.results:
             edited = True
             facts = {name: fact for name, fact in data.items() if name not in ("error", "code", "value")}
-            data = {**facts, "value": row.edits.results[event.address]}
-        recorded = event.kind is Kind.STEP_RECORDED
-        digest = ANY_DIGEST if recorded and edited else event.digest
-        kind = Kind.TASK_COMPLETED if event.address in row.edits.results and event.kind in _ANSWERS else event.kind
+            data = {**facts, "value": edits.results[event.address]}
+            kind = Kind.TASK_COMPLETED if kind in _ANSWERS else kind
+        if event.address in simulated and kind is Kind.TASK_SCHEDULED:
+            data = {**data, "simulated": True}
         tx.append(made, kind, event.address, digest, data)
     for event in prefix.timers.values():
         tx.run("insert_timer", shard=made.shard, execution=made.id, address=event.address, due_ms=event.data["due_ms"])
-    facts = {"origin": row.origin, "seq": row.at, "edits": row.edits.told(), "by": row.by}
+    facts = {"origin": row.origin, "seq": row.at, "edits": edits.told(), "by": row.by}
     tx.append(made, Kind.FORKED, data=facts)
+    for event in prefix.later.values():
+        tx.append(made, event.kind, event.address, data={**event.data, "origin": row.origin})
 
 
-def _keep_tasks(tx: Tx, row: Fork, made: ExecutionRow, prefix: _Prefix, log: list[Event]) -> None:
-    """Give the prefix's calls their rows, and those that were open in it an end, or somebody who decides."""
-    known = {task["address"]: task for task in tx.rows("tasks_of", shard=shard_of(row.origin), execution=row.origin)}
-    later = {event.address: event for event in log[row.at :] if event.kind in _ANSWERS}
-    seqs = {event["address"]: event["seq"] for event in tx.appended(made.id, 0) if event["kind"] == Kind.TASK_SCHEDULED}
-    for address, scheduled in prefix.scheduled.items():
-        answer = prefix.answered.get(address)
-        if answer is None and (answer := later.get(address)) is not None:
+def _keep_task(tx: Tx, row: Fork, made: ExecutionRow, call: _Call, task: dict[str, Any]) -> None:
+    """Give a call of the prefix its row, and one that was open in it an end, or somebody who decides."""
+    address = call.scheduled.address
+    answer = call.over or call.later
+    if answer is not None:
+        if call.over is None:
             tx.append(made, answer.kind, address, data={**answer.data, "origin": row.origin})
-        if answer is not None:
-            state = states.Task.DONE if address in row.edits.results else _STATE[answer.kind]
-        elif address in prefix.begun:
-            state = states.Task.UNCERTAIN
+        state = states.Task.DONE if address in row.edits.results else answer.state
+    elif call.in_doubt:
+        state = states.Task.UNCERTAIN
+        if call.last.kind is not Kind.TASK_UNCERTAIN:
             why = f"it was begun in {row.origin}, and nobody had said how it ended when it was forked"
             tx.append(made, Kind.TASK_UNCERTAIN, address, data={"why": why, "error": why, "attempt": 1, "worker": ""})
-        else:
-            state = states.Task.READY
-            if scheduled.data["delivery"] != Delivery.REPEATABLE:
-                hold(tx, made, scheduled.data["tool"], address)
-        tx.run("insert_task", **_task(known[address], made, state, seqs[address], tx.now_ms))
+    else:
+        state = states.Task.READY
+        if task["delivery"] != Delivery.REPEATABLE:
+            hold(tx, made, task["tool"], address)
+    tx.run("insert_task", **task, state=state)
+    if state == states.Task.UNCERTAIN:
+        tx.run("set_task", **_doubted(task))
 
 
-def _task(known: Row, made: ExecutionRow, state: str, seq: int, now_ms: int) -> dict[str, Any]:
+def _doubted(task: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how the row of an uncertain call is marked, so that an equal one is held."""
+    scope = {name: task[name] for name in ("shard", "execution", "address", "now_ms")}
+    facts = {"state": states.Task.UNCERTAIN, "run_at_ms": task["now_ms"], "worker": None, "attempt": 1, "doubt": 1}
+    return {**scope, **facts}
+
+
+def _task(known: Row, made: ExecutionRow, seq: int, now_ms: int) -> dict[str, Any]:
     same = "company agent tool queue delivery max_attempts pause_ms timeout_ms rules digest intent address".split()
     return {
         **{name: known[name] for name in same},
         "shard": made.shard,
         "execution": made.id,
-        "state": state,
         "scheduled_seq": seq,
         "approval": None,
         "now_ms": now_ms,
     }
-
-
-# Past the prefix.
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """How a call of the origin ended, which the fork takes as its own."""
-
-    kind: Kind
-    data: Mapping[str, Json]
-
-    @property
-    def state(self) -> states.Task:
-        return _STATE[self.kind]
-
-
-def result_of_origin(tx: Tx, row: ExecutionRow, item: ScheduleTask) -> Told | None:
-    """Return how the same call, at the same address with the same arguments, ended in the origin. None: not at all."""
-    rows = tx.rows("events_at", shard=shard_of(row.origin), execution=row.origin, address=item.address)
-    events = events_of(rows)
-    same = any(event.kind is Kind.TASK_SCHEDULED and event.digest == item.digest for event in events)
-    answer = next((event for event in events if event.kind in _ANSWERS), None)
-    if not same or answer is None:
-        return None
-    return Told(answer.kind, {**answer.data, "origin": row.origin})
-
-
-def hold(tx: Tx, row: ExecutionRow, tool: str, address: str) -> None:
-    """Pause a fork that would act on the world by itself, for a person to say that it may."""
-    if not row.may("pause"):
-        return
-    row.move("pause")
-    row.reason = states.Reason.USER
-    message = (
-        f"this fork of {row.origin} is about to call {tool} at {address!r}, which the origin did not do, or did with "
-        "other arguments. Resume it to have the call made, or cancel it."
-    )
-    tx.append(row, Kind.PAUSED, data={"reason": row.reason, "message": message, "by": "perdure"})

@@ -16,6 +16,7 @@ from perdure.core.items import BeginStep, EndStep
 from perdure.core.rules import rules_to_text
 from perdure.core.work import LEASE_MS, Failure, Report
 from perdure.engine.complete import LEASE_EXPIRED, Completion, fail_attempt, settle
+from perdure.engine.forked import hold, permitted
 from perdure.store.protocol import Row
 from perdure.store.rows import ExecutionRow
 from perdure.store.tx import Tx
@@ -24,6 +25,9 @@ from perdure.store.tx import Tx
 def begin_step(tx: Tx, row: ExecutionRow, item: BeginStep, *, wanted: bool) -> None:
     """Schedule and claim the step, or claim it once more where a ruling says so. Not `wanted`: it is not begun."""
     task = tx.row("task", shard=row.shard, execution=row.id, address=item.address)
+    if wanted and row.origin and not permitted(tx, row, item.address):
+        hold(tx, row, item.name, item.address)
+        return
     if task is None:
         task = _schedule(tx, row, item, wanted=wanted)
     if not wanted or task["state"] != states.Task.READY:

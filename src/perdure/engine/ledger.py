@@ -6,8 +6,9 @@ Changes nothing.
 from __future__ import annotations
 
 from perdure.core.chain import Link, LogPage
+from perdure.core.delivery import simulation_tool
 from perdure.core.ids import shard_of
-from perdure.core.ledger import CONTRADICTED, TaskNow, effects_of
+from perdure.core.ledger import CONTRADICTED, SIMULATED, TaskNow, effects_of
 from perdure.core.views import EffectFilter, EffectView
 from perdure.engine.query import PAGE_BYTES, events_of, execution_row_of
 from perdure.store.protocol import Reads, Row
@@ -22,8 +23,11 @@ def effects_view(reads: Reads, company: str, wanted: EffectFilter) -> list[Effec
         "list_effects",
         company=company,
         execution=wanted.execution or "",
-        state="" if wanted.state in (None, CONTRADICTED) else wanted.state,
+        state="" if wanted.state in (None, CONTRADICTED, SIMULATED) else wanted.state,
         tool=wanted.tool or "",
+        simulation=simulation_tool(wanted.tool or ""),
+        simulations=f"%{simulation_tool('')}",
+        forks=int(wanted.state == SIMULATED),
         agent=wanted.agent or "",
         since_ms=wanted.since_ms or 0,
         contradicted=int(wanted.state == CONTRADICTED),
@@ -32,7 +36,8 @@ def effects_view(reads: Reads, company: str, wanted: EffectFilter) -> list[Effec
     found: dict[str, dict[str, Row]] = {}
     for row in rows:
         found.setdefault(row["execution"], {})[row["address"]] = row
-    return [effect for execution, tasks in found.items() for effect in _effects(reads, execution, tasks)]
+    effects = [effect for execution, tasks in found.items() for effect in _effects(reads, execution, tasks)]
+    return [effect for effect in effects if effect.simulated] if wanted.state == SIMULATED else effects
 
 
 def _effects(reads: Reads, execution: str, tasks: dict[str, Row]) -> list[EffectView]:

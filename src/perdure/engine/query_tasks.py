@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from perdure.core import states
+from perdure.core.delivery import is_simulation, simulated_tool
 from perdure.core.events import Event, Kind
 from perdure.core.views import TaskView
 from perdure.core.work import Failure
@@ -36,10 +37,10 @@ def _task(task: Row, scheduled: Event, ended: Event | None) -> TaskView:
     return TaskView(
         execution=task["execution"],
         address=task["address"],
-        tool=task["tool"],
+        tool=simulated_tool(task["tool"]),
         queue=task["queue"],
         state=task["state"],
-        delivery=task["delivery"],
+        delivery=scheduled.data["delivery"],
         key=scheduled.data["key"],
         args=scheduled.data["args"],
         attempt=task["attempt"],
@@ -53,4 +54,5 @@ def _task(task: Row, scheduled: Event, ended: Event | None) -> TaskView:
         progress=shown(task["progress"]),
         saved=shown(task["saved"]),
         run_at_ms=task["run_at_ms"] if task["state"] == states.Task.READY else None,
+        simulated=is_simulation(task["tool"]) or bool(scheduled.data.get("simulated")),
     )

@@ -15,17 +15,19 @@ from perdure.core.items import (
     BeginStep,
     EndStep,
     Item,
+    OfferStep,
     OpenApproval,
     OpenToken,
     ScheduleTask,
     SetTimer,
+    SimulatedStep,
     StartChild,
     StepDone,
 )
 from perdure.core.rules import rules_to_text
 from perdure.engine.approvals import may_schedule, open_approval, refuse_call
 from perdure.engine.children import start_child
-from perdure.engine.fork import hold, result_of_origin
+from perdure.engine.forked import offer, schedule, simulated_step
 from perdure.engine.inline import begin_step, end_step
 from perdure.engine.token import open_token
 from perdure.errors import LeaseLost
@@ -156,6 +158,10 @@ def _append(tx: Tx, row: ExecutionRow, item: Item, tasks: list[dict[str, Any]], 
             begin_step(tx, row, item, wanted=wanted)
         case EndStep():
             end_step(tx, row, item, holds=True)
+        case OfferStep():
+            tasks.extend(offer(tx, row, item))
+        case SimulatedStep():
+            tasks.append(simulated_step(tx, row, item))
         case _:
             assert_never(item)
 
@@ -171,26 +177,15 @@ def _take_late(tx: Tx, row: Record) -> None:
 
 
 def _schedule(tx: Tx, row: ExecutionRow, item: ScheduleTask, *, wanted: bool) -> dict[str, Any]:
+    facts, task = _task_facts(row, item), _task_row(row, item, tx.now_ms)
     if row.origin and wanted and item.delivery != Delivery.REPEATABLE:
-        return _schedule_in_fork(tx, row, item)
+        return schedule(tx, row, item, facts, task)
     may = wanted and may_schedule(tx, row, item)
-    seq = tx.append(row, Kind.TASK_SCHEDULED, item.address, item.digest, _task_facts(row, item))
+    seq = tx.append(row, Kind.TASK_SCHEDULED, item.address, item.digest, facts)
     if wanted and not may:
         refuse_call(tx, row, item)
     tx.announce("tasks", f"{row.company}/{item.queue}")
-    return {**_task_row(row, item, seq, tx.now_ms), "state": _state(may)}
-
-
-def _schedule_in_fork(tx: Tx, row: ExecutionRow, item: ScheduleTask) -> dict[str, Any]:
-    """Take the origin's result of the same call; without one, hold the fork until a person lets it act."""
-    told = result_of_origin(tx, row, item)
-    seq = tx.append(row, Kind.TASK_SCHEDULED, item.address, item.digest, _task_facts(row, item))
-    if told is not None:
-        tx.append(row, told.kind, item.address, data=told.data)
-        return {**_task_row(row, item, seq, tx.now_ms), "state": told.state}
-    hold(tx, row, item.tool, item.address)
-    tx.announce("tasks", f"{row.company}/{item.queue}")
-    return {**_task_row(row, item, seq, tx.now_ms), "state": states.Task.READY}
+    return {**task, "scheduled_seq": seq, "state": _state(may)}
 
 
 def _state(wanted: bool) -> states.Task:
@@ -210,7 +205,7 @@ def _task_facts(row: ExecutionRow, item: ScheduleTask) -> dict[str, Any]:
     }
 
 
-def _task_row(row: ExecutionRow, item: ScheduleTask, seq: int, now_ms: int) -> dict[str, Any]:
+def _task_row(row: ExecutionRow, item: ScheduleTask, now_ms: int) -> dict[str, Any]:
     return {
         "shard": row.shard,
         "execution": row.id,
@@ -224,7 +219,6 @@ def _task_row(row: ExecutionRow, item: ScheduleTask, seq: int, now_ms: int) -> d
         "pause_ms": item.rules.pause_ms,
         "rules": rules_to_text(item.rules),
         "timeout_ms": item.timeout_ms,
-        "scheduled_seq": seq,
         "approval": item.approval,
         "digest": codec.digest(item.tool, item.args),
         "intent": item.intent,

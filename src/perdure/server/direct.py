@@ -262,10 +262,13 @@ class DirectApi(DirectWaits, DirectSchedules):
 
     async def fork(self, execution: str, at: int, edits: ForkEdits, *, by: str = "") -> Started:
         spec, definition = "", ""
-        if edits.model is not None:
+        changed = {"model": edits.model, "build": edits.build}
+        if given := {name: value for name, value in changed.items() if value is not None}:
             row = await self._bridge.read(lambda reads: query.execution_row_of(reads, self._company, execution))
-            spec = codec.encode_json({**codec.decode(row["spec"]), "model": edits.model})
-            _, definition, _ = _read_definition(spec)
+            found = codec.decode(row["spec"])
+            if given.keys() <= found.keys():  # else it is refused, as an edit of what it has not
+                spec = codec.encode_json({**found, **given})
+                _, definition, _ = _read_definition(spec)
         id = new_id("exe", self._node.parts.clock, self._node.parts.random)
         return await self._bridge.ask(fork, Fork(id, self._company, execution, at, edits, by, spec, definition))
 

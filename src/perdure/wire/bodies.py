@@ -13,7 +13,7 @@ from perdure.core.codec import Json
 from perdure.core.events import Event
 from perdure.core.functions import ClaimRequest, Entry, HeldExecution, Reply
 from perdure.core.schedules import Missed, ScheduleView
-from perdure.core.views import ApprovalView, Decision, EffectView, Finding, Ruling, TaskView
+from perdure.core.views import ApprovalView, Decision, EffectView, Finding, ForkEdits, Ruling, TaskView
 from perdure.core.work import LEASE_MS, Answer, Held, LeasedTask, LeaseRequest, Report, WorkerInfo
 
 _STRICT: dict[str, Any] = {"extra": "forbid"}
@@ -160,7 +160,8 @@ class MapBody:
 
 @dataclass(frozen=True, slots=True)
 class ForkBody:
-    """Where to fork an execution, and what is to be different. `results`: of tool calls, by address."""
+    """Where to fork an execution, and what is to be different. `results`: of tool calls and steps, by address. `prompt`
+    and `model` are of agents, `input` and `build` of durable functions."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
     at: int
@@ -168,6 +169,12 @@ class ForkBody:
     model: str | None = None
     results: dict[str, Json] = field(default_factory=dict[str, Json])
     by: str = ""
+    input: Json = None
+    build: str | None = None
+
+    @property
+    def edits(self) -> ForkEdits:
+        return ForkEdits(self.prompt, self.model, self.results, self.input, self.build)
 
 
 @dataclass(frozen=True, slots=True)

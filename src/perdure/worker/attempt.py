@@ -16,7 +16,7 @@ from perdure import failpoints
 from perdure.agent.context import ToolContext
 from perdure.agent.tool import ToolDefinition
 from perdure.core import codec
-from perdure.core.delivery import NOT_DONE, probed_address, probed_tool
+from perdure.core.delivery import NOT_DONE, probed_address, probed_tool, simulated_tool
 from perdure.core.ports import Clock, Random
 from perdure.core.work import Answer, Begin, Failure, Lane, Report
 from perdure.log import get_log
@@ -82,7 +82,7 @@ class Attempts:
             attempt=task.attempt,
             idempotency_key=task.key,
             agent_name=task.agent,
-            tool_name=probed_tool(task.tool),
+            tool_name=simulated_tool(probed_tool(task.tool)),
             dependencies=self.dependencies(task.agent),
             last_checkpoint=None if task.saved is None else codec.decode(task.saved),
             pulse=grip,

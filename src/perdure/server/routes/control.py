@@ -17,7 +17,6 @@ from perdure.core.views import (
     ApprovalView,
     EffectView,
     ExecutionView,
-    ForkEdits,
     Page,
     ServerInfo,
     Started,
@@ -225,8 +224,7 @@ async def cancel(call: Caller, execution: str, body: ReasonBody | None = None) -
 
 @router.post(routes.FORK, status_code=201, response_model=Started, summary="Begin an execution with a part of another")
 async def fork(call: Caller, execution: str, body: ForkBody) -> Response:
-    edits = ForkEdits(body.prompt, body.model, body.results)
-    return _reply(await call.api.fork(execution, body.at, edits, by=call.by(body.by)), 201)
+    return _reply(await call.api.fork(execution, body.at, body.edits, by=call.by(body.by)), 201)
 
 
 @router.get(routes.TASKS, response_model=TaskList, summary="The tool calls of an execution")
@@ -276,7 +274,7 @@ async def decide(call: Caller, approval: str, body: DecisionBody) -> Response:
 async def effects(
     call: Caller,
     execution: str | None = None,
-    state: states.Task | Literal["any", "contradicted"] = routes.ANY,
+    state: states.Task | Literal["any", "contradicted", "simulated"] = routes.ANY,
     tool: str | None = None,
     agent: str | None = None,
     since_ms: Annotated[int | None, Query(ge=0, le=codec.MAX_INT, description="Changed then or later")] = None,

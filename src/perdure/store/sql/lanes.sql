@@ -41,3 +41,8 @@ INSERT INTO lineage (shard, execution, origin, origin_seq) VALUES (:shard, :exec
 -- What the log says about one address.
 SELECT seq, kind, address, digest, data, at_ms FROM events
 WHERE shard = :shard AND execution = :execution AND address = :address ORDER BY seq;
+
+-- name: pauses_of
+-- When an execution was paused, at which step if at one, and when resumed.
+SELECT seq, kind, address FROM events
+WHERE shard = :shard AND execution = :execution AND kind IN ('paused', 'resumed') ORDER BY seq;

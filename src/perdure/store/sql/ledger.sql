@@ -13,14 +13,16 @@ SELECT seq, kind, address, '' AS digest, data, at_ms, hash FROM evidence
 WHERE shard = :shard AND execution = :execution AND seq > :after ORDER BY seq LIMIT :limit;
 
 -- name: list_effects
--- Acting tasks of a company, of the newest executions first; empty filters match all.
+-- Acting tasks of a company, and what stood in for some in forks, of the newest executions first; empty filters match
+-- all.
 SELECT t.shard, t.execution, t.address, t.agent, t.state, t.attempt, t.worker
 FROM executions e JOIN tasks t ON t.shard = e.shard AND t.execution = e.id
-WHERE e.company = :company AND t.delivery <> 'repeatable' AND t.updated_ms >= :since_ms
+WHERE e.company = :company AND (t.delivery <> 'repeatable' OR t.tool LIKE :simulations) AND t.updated_ms >= :since_ms
   AND (:execution = '' OR e.id = :execution)
   AND (:state = '' OR t.state = :state)
-  AND (:tool = '' OR t.tool = :tool)
+  AND (:tool = '' OR t.tool = :tool OR t.tool = :simulation)
   AND (:agent = '' OR t.agent = :agent)
+  AND (:forks = 0 OR e.origin <> '')
   AND (:contradicted = 0 OR EXISTS (
       SELECT 1 FROM events v WHERE v.shard = t.shard AND v.execution = t.execution
         AND v.address = t.address AND v.kind = 'effect_contradicted'
