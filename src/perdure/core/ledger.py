@@ -77,7 +77,7 @@ class _Step:
         return [event for event in self.own() if event.kind in kinds]
 
     def own(self) -> list[Event]:
-        """Return what is told of bodies of this very step: not of one whose result it was given, nor of a simulation."""
+        """Return what is told of bodies of this very step: not of one whose result it was given, nor a simulation."""
         return [] if self.taken_from or self.simulated else [event for event in self.told if not _given(event)]
 
     @property
