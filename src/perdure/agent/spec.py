@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from perdure.agent.server_tools import HttpPart, McpPart
 from perdure.core import codec
-from perdure.core.approval import DEFAULT_APPROVAL, ApprovalRules
+from perdure.core.approval import DEFAULT_APPROVAL, ApprovalRules, approval_to_json
 from perdure.core.codec import Json
 from perdure.core.delivery import Delivery, tighten
-from perdure.core.rules import DEFAULT_RULES, TaskRules
+from perdure.core.rules import DEFAULT_RULES, TaskRules, rules_to_json
 from perdure.core.work import DEFAULT_QUEUE, SERVER_QUEUE
 from perdure.errors import InvalidInput
 
@@ -107,15 +107,22 @@ def tightened(tool: ToolEntry, floor: Delivery) -> ToolEntry:
 
 
 def spec_to_json(spec: AgentSpec) -> dict[str, Json]:
-    """Return the definition as JSON."""
+    """Return the definition as JSON.
+
+    What came after the first release is in it only where it is used. So whoever uses none of it is understood by an
+    older server, and has the same fingerprint in the next version as in this one: durable functions are held to it.
+    """
     found = asdict(spec)
-    found["tools"] = [_without_nothing(tool) for tool in found["tools"]]
+    found["tools"] = [_as_used(tool) for tool in spec.tools]
     return cast("dict[str, Json]", codec.to_json(found, "agent"))
 
 
-def _without_nothing(tool: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what tools for workers have not: their definitions stay readable to older servers."""
-    return {name: value for name, value in tool.items() if name not in ("http", "mcp") or value is not None}
+def _as_used(tool: ToolEntry) -> dict[str, Any]:
+    found = {**asdict(tool), "rules": rules_to_json(tool.rules), "approval": approval_to_json(tool.approval)}
+    return {name: value for name, value in found.items() if name not in _LATER or value}
+
+
+_LATER = frozenset({"pause_ms", "rules", "approval", "http", "mcp"})
 
 
 def spec_from_json(value: Json) -> AgentSpec:

@@ -36,6 +36,7 @@ from perdure.wire import bodies, codec, routes
 
 if TYPE_CHECKING:
     import httpx2
+    from _typeshed import DataclassInstance
 
 __all__ = ["HttpApi", "HttpTaskSource"]
 

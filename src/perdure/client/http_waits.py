@@ -20,21 +20,23 @@ class HttpWaits:
     ) -> int:
         path = routes.fill(routes.SIGNALS, execution=execution)
         key = dedupe or f"auto-{self._channel.random.token(16).hex()}"
-        body = codec.dump(bodies.SignalBody(name, value, by, key))
+        body = codec.dump_given(bodies.SignalBody(name, value, by, key))
         return codec.load(bodies.Sent, await self._channel.call(Ask("signal", "POST", path, body=body))).seq
 
     async def map_step(self, execution: str, old: str, new: str, *, by: str = "", reason: str = "") -> int:
         path = routes.fill(routes.MAP, execution=execution)
-        ask = Ask("map_step", "POST", path, body=codec.dump(bodies.MapBody(old, new, by, reason)))
+        ask = Ask("map_step", "POST", path, body=codec.dump_given(bodies.MapBody(old, new, by, reason)))
         return codec.load(bodies.Sent, await self._channel.call(ask)).seq
 
     async def complete_token(self, token: str, value: Json = None, *, by: str = "") -> None:
         path = routes.fill(routes.TOKEN_COMPLETE, token=token)
-        await self._channel.call(Ask("complete_token", "POST", path, body=codec.dump(bodies.CompleteBody(value, by))))
+        await self._channel.call(
+            Ask("complete_token", "POST", path, body=codec.dump_given(bodies.CompleteBody(value, by)))
+        )
 
     async def fail_token(self, token: str, error: str, *, by: str = "") -> None:
         path = routes.fill(routes.TOKEN_FAIL, token=token)
-        await self._channel.call(Ask("fail_token", "POST", path, body=codec.dump(bodies.FailBody(error, by))))
+        await self._channel.call(Ask("fail_token", "POST", path, body=codec.dump_given(bodies.FailBody(error, by))))
 
 
 class HttpSchedules:
@@ -45,7 +47,7 @@ class HttpSchedules:
 
     async def create_schedule(self, request: ScheduleRequest, *, by: str = "") -> ScheduleView:
         given = (request.name, request.spec, request.input, request.cron, request.zone, request.missed, by)
-        body = codec.dump(bodies.ScheduleBody(*given))
+        body = codec.dump_given(bodies.ScheduleBody(*given))
         ask = Ask("create_schedule", "POST", routes.SCHEDULES, body=body)
         return codec.load(ScheduleView, await self._channel.call(ask))
 
@@ -69,7 +71,7 @@ class HttpSchedules:
 
     async def trigger_schedule(self, name: str, *, nonce: str = "") -> Started:
         path = routes.fill(routes.SCHEDULE_TRIGGER, schedule=name)
-        body = codec.dump(bodies.TriggerBody(nonce or self._channel.random.token(16).hex()))
+        body = codec.dump_given(bodies.TriggerBody(nonce or self._channel.random.token(16).hex()))
         return codec.load(Started, await self._channel.call(Ask("trigger_schedule", "POST", path, body=body)))
 
     async def _of_one(self, verb: str, method: str, template: str, name: str) -> ScheduleView:

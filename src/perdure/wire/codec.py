@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import MISSING, Field, asdict, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,6 +13,7 @@ from perdure.errors import InvalidInput
 from perdure.wire import strict
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
     from pydantic import TypeAdapter, ValidationError
 
 T = TypeVar("T")
@@ -27,6 +28,21 @@ def dump(value: Any) -> bytes:
         return orjson.dumps(value)
     except TypeError:  # lone surrogates and integers over 64 bits
         return json.dumps(value, default=asdict, ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode()
+
+
+def dump_given(body: DataclassInstance) -> bytes:
+    """Return the JSON of a request's body, without what is at its default; so these defaults never change.
+
+    A server refuses fields that it does not know, and an older one understands whoever asks nothing new of it.
+    """
+    given = ((one, getattr(body, one.name)) for one in fields(body))
+    return dump({one.name: value for one, value in given if value != _default(one)})
+
+
+def _default(field: Field[Any]) -> object:
+    if field.default is not MISSING:
+        return field.default
+    return MISSING if field.default_factory is MISSING else field.default_factory()
 
 
 def read(kind: type[T], value: Any) -> T:

@@ -40,3 +40,14 @@ def test_rules_that_cannot_be_meant_are_refused_with_the_definition(rules: dict[
     with pytest.raises(InvalidInput) as refused:
         spec_from_json(of_tool(rules=rules))
     assert refused.value.code in ("bad_agent", "bad_rules")
+
+
+def test_a_definition_names_only_what_its_author_used() -> None:
+    @tool(retry_jitter=0)
+    def plain() -> str:
+        return "seen"
+
+    compiled: Any = Agent(name="clerk", model="scripted/x", instructions="", tools=[plain, look]).compile()
+    first_release = {"name", "description", "schema", "delivery", "approval_required", "timeout_ms", "attempts", "queue"}
+    assert set(compiled["tools"][0]) == first_release, "what came later would change every agent's fingerprint"
+    assert compiled["tools"][1]["rules"] == {"pause_ms": 500, "jitter": 0.2}
