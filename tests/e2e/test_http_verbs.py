@@ -288,7 +288,7 @@ async def test_many_large_reports_go_in_as_many_requests_as_they_need(tmp_path: 
 async def test_a_wrong_key_says_where_the_right_one_is(tmp_path: Path) -> None:
     async with serving(tmp_path / "s.db") as server:
         for key in ("", "pdk_wrong", server.key + "x"):
-            with pytest.raises(Unauthorized, match=r"PERDURE_API_KEY.*perdure/server\.json"):
+            with pytest.raises(Unauthorized, match=r"PERDURE_API_KEY.*perdure/servers"):
                 await server.api(key).info()
             with pytest.raises(Unauthorized):
                 await anext(server.api(key).follow("exe_1"))

@@ -36,7 +36,6 @@ from perdure.wire import bodies, codec, routes
 
 if TYPE_CHECKING:
     import httpx2
-    from _typeshed import DataclassInstance
 
 __all__ = ["HttpApi", "HttpTaskSource"]
 
@@ -200,7 +199,7 @@ class HttpApi(HttpWaits, HttpSchedules):
     async def _get(self, kind: type[T], name: str, path: str, query: Mapping[str, str | int] | None = None) -> T:
         return codec.load(kind, await self._channel.call(Ask(name, "GET", path, query)))
 
-    async def _post(self, kind: type[T], name: str, path: str, body: DataclassInstance, *, safe: bool = True) -> T:
+    async def _post(self, kind: type[T], name: str, path: str, body: codec.Shape, *, safe: bool = True) -> T:
         ask = Ask(name, "POST", path, body=codec.dump_given(body), safe=safe)
         return codec.load(kind, await self._channel.call(ask))
 

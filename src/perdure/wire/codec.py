@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import MISSING, Field, asdict, fields
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import orjson
 
@@ -13,10 +13,16 @@ from perdure.errors import InvalidInput
 from perdure.wire import strict
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
     from pydantic import TypeAdapter, ValidationError
 
 T = TypeVar("T")
+
+
+class Shape(Protocol):
+    """Any dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
 
 MAX_INT = 2**63 - 1
 """Largest number that a store's column holds."""
@@ -30,7 +36,7 @@ def dump(value: Any) -> bytes:
         return json.dumps(value, default=asdict, ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode()
 
 
-def dump_given(body: DataclassInstance) -> bytes:
+def dump_given(body: Shape) -> bytes:
     """Return the JSON of a request's body, without what is at its default; so these defaults never change.
 
     A server refuses fields that it does not know, and an older one understands whoever asks nothing new of it.

@@ -48,6 +48,15 @@ def test_a_definition_names_only_what_its_author_used() -> None:
         return "seen"
 
     compiled: Any = Agent(name="clerk", model="scripted/x", instructions="", tools=[plain, look]).compile()
-    first_release = {"name", "description", "schema", "delivery", "approval_required", "timeout_ms", "attempts", "queue"}
+    first_release = {
+        "name",
+        "description",
+        "schema",
+        "delivery",
+        "approval_required",
+        "timeout_ms",
+        "attempts",
+        "queue",
+    }
     assert set(compiled["tools"][0]) == first_release, "what came later would change every agent's fingerprint"
     assert compiled["tools"][1]["rules"] == {"pause_ms": 500, "jitter": 0.2}
