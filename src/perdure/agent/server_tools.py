@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from perdure.core.codec import Json
+
 MAX_RESPONSE_BYTES = 1024 * 1024
 TIMEOUT_SECONDS = 30.0
 """For one attempt, if nothing else is said: no call of a server's may hang for ever."""
@@ -33,6 +35,8 @@ class HttpPart:
     headers: dict[str, str] = field(default_factory=dict[str, str])
     max_bytes: int = MAX_RESPONSE_BYTES
     """Of a response; what is longer is cut, and says so."""
+    simulated: Json = None
+    """What stands in for its answer in a fork that may not act; None is nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,23 +11,27 @@ from perdure.errors import InvalidInput
 
 
 def read_edits(given: Sequence[str]) -> ForkEdits:
-    """Return the edits that `prompt=…`, `model=…` and `result:ADDRESS=JSON` name. Raises `InvalidInput` (`bad_edit`).
+    """Return the edits that `prompt=…`, `model=…`, `build=…`, `input=JSON` and `result:ADDRESS=JSON` name.
 
-    A result that is no JSON is taken as text.
+    A result or input that is no JSON is taken as text. Raises `InvalidInput` (`bad_edit`).
     """
     texts: dict[str, str] = {}
     results: dict[str, Json] = {}
     for edit in given:
         what, equals, value = edit.partition("=")
-        if not equals or not (what in ("prompt", "model") or what.startswith("result:")):
+        if not equals or not (what in ("prompt", "model", "build", "input") or what.startswith("result:")):
             raise InvalidInput(
-                f"--edit {edit!r} is none of prompt=TEXT, model=NAME and result:ADDRESS=JSON.", code="bad_edit"
+                f"--edit {edit!r} is none of prompt=TEXT, model=NAME, build=NAME, input=JSON and result:ADDRESS=JSON.",
+                code="bad_edit",
             )
         if what.startswith("result:"):
             results[what.removeprefix("result:")] = _json(value)
         else:
             texts[what] = value
-    return ForkEdits(texts.get("prompt"), texts.get("model"), results)
+    given: Json = None
+    if "input" in texts:
+        given = _json(texts["input"])
+    return ForkEdits(texts.get("prompt"), texts.get("model"), results, given, texts.get("build"))
 
 
 def _json(text: str) -> Json:

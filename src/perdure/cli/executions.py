@@ -168,7 +168,8 @@ def fork(
         typer.Option(
             metavar="WHAT=VALUE",
             show_default=False,
-            help="What is to be different: prompt=TEXT, model=NAME, or result:ADDRESS=JSON. Several at once.",
+            help="What is to be different: prompt=TEXT, model=NAME, input=JSON, build=NAME or result:ADDRESS=JSON. "
+            "Several at once.",
         ),
     ] = None,
     by: By = "",
@@ -177,8 +178,9 @@ def fork(
 ) -> None:
     """Begin an execution with a part of another's log. What the other did is not done again.
 
-    An acting call that the other made with the same arguments takes its result; any other pauses the fork until it is
-    resumed.
+    An acting call or step that the other made with the same arguments takes its result. For any other, what its author
+    gave to stand in for it (simulate=) is run; without that, the fork is paused until it is resumed. prompt and model
+    are an agent's, input and build a durable function's.
     """
     from perdure.cli.edits import read_edits
     from perdure.cli.terminal import print_json

@@ -63,7 +63,9 @@ def verdict_of(found: Account) -> tuple[str, bool | None]:
     open_ends = f" Whether {plural(unknown, 'effect')} happened at all is unknown." if unknown else ""
     if said := ", ".join(part for part in parts if part):
         return f"{'Yes' if twice else 'Possibly'}: {said}, as the lines above say.{open_ends}", False
-    counts = f"{plural(len(found.effects), 'effect')}, {plural(len(found.model_calls), 'model call')}"
+    simulated = sum(one.simulated for one in found.effects) + sum(one.simulated for one in found.steps)
+    counts = f"{plural(sum(not one.simulated for one in found.effects), 'effect')}, "
+    counts += f"{plural(len(found.model_calls), 'model call')}{f', {simulated} simulated' if simulated else ''}"
     return f"No: nothing was done or paid twice ({counts}; {_covered(found)}).{open_ends}", True
 
 
@@ -112,6 +114,8 @@ def _show_effect(one: EffectView) -> None:
         facts += f": {phrases.plain(one.reason)}" if one.reason else ""
     events = ", ".join(map(str, one.seqs))
     out.print(Text(f"{facts} (events {events})"), soft_wrap=True)
+    if one.simulated:
+        out.print(Text("  simulated: it was not done; its author's simulate= stood in for it", style="dim"))
     if one.served:
         out.print(Text(f"  did not run: it was given the result of {one.served}", style="dim"), soft_wrap=True)
     if one.why:

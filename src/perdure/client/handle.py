@@ -7,7 +7,7 @@ Every verb has an async twin, `VERB_async`. A handle holds no state of the execu
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypedDict, TypeVar, Unpack
 
 from perdure.client.results import AgentResult, AgentStatus, result_of, status_of
 from perdure.client.stream_events import AgentEvent, stream_event
@@ -35,6 +35,20 @@ class Connection(Protocol):
     async def join(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` on the service loop and await it from any other."""
         ...
+
+
+class ForkChanges(TypedDict, total=False):
+    """What is to be different in a fork."""
+
+    prompt: str
+    """Of an agent: what the first message says."""
+    model: str
+    input: Json
+    """Of a durable function: what it is given."""
+    build: str
+    """Of the code that a durable function goes on with."""
+    results: Mapping[str, Json]
+    """Of calls, and of a durable function's steps, by address."""
 
 
 class AgentHandle:
@@ -183,18 +197,17 @@ class AgentHandle:
         self,
         at: int,
         *,
-        prompt: str | None = None,
-        model: str | None = None,
-        results: Mapping[str, Json] | None = None,
         by: str = "",
+        **changes: Unpack[ForkChanges],
     ) -> AgentHandle:
-        """Begin an execution with this one's log up to `at`, with another prompt, model or results of tool calls (by
-        address). What this one did is not done again: past `at` an acting call takes its result, and one that it did
-        not make pauses the fork until somebody resumes it.
+        """Begin an execution with this one's log up to `at`: an agent's with another prompt or model, a durable
+        function's with another input or build, either with other results of calls and steps (by address).
 
+        What this one did is not done again. Past `at` an acting call or step takes its result if it made the same; else
+        what its author gave to stand in for it (`simulate=`) is run; else the fork pauses until somebody resumes it.
         Raises `Conflict` (`not_forkable`) and `InvalidInput`, which name a place where it can be.
         """
-        edits = ForkEdits(prompt, model, results or {})
+        edits = ForkEdits(**changes)
         started = await self._runtime.join(self._runtime.api.fork(self.execution_id, at, edits, by=by))
         return AgentHandle(started.id, self._runtime)
 
@@ -202,14 +215,10 @@ class AgentHandle:
         self,
         at: int,
         *,
-        prompt: str | None = None,
-        model: str | None = None,
-        results: Mapping[str, Json] | None = None,
         by: str = "",
+        **changes: Unpack[ForkChanges],
     ) -> AgentHandle:
-        return self._runtime.wait(
-            self._here(lambda: self.fork_async(at, prompt=prompt, model=model, results=results, by=by))
-        )
+        return self._runtime.wait(self._here(lambda: self.fork_async(at, by=by, **changes)))
 
     async def diagnose_async(self) -> list[Finding]:
         """Say why it does not move and which command helps."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from functools import partial
 
+from perdure.core.work import SERVER_QUEUE
 from perdure.mailbox import Mailbox, Mailboxes
 from perdure.store.tx import Note
 
@@ -53,10 +54,19 @@ class Hub:
         calls: dict[Mailbox, list[tuple[Listener, Note]]] = {}
         with self._lock:
             for note in notes:
-                for box, listener in self._listeners.get((note.topic, note.key), ()):
-                    calls.setdefault(box, []).append((listener, note))
+                for topic in _topics(note):
+                    for box, listener in self._listeners.get(topic, ()):
+                        calls.setdefault(box, []).append((listener, note))
         for box, pairs in calls.items():
             box.put(partial(_give, box.loop, pairs))
+
+
+def _topics(note: Note) -> tuple[Topic, ...]:
+    """Return what a hint is about. What servers run themselves they run for every company, under names without one."""
+    own = (note.topic, note.key)
+    if note.topic == "tasks" and note.key.endswith(SERVER_QUEUE):
+        return own, ("tasks", SERVER_QUEUE)
+    return (own, ("tasks_all", "")) if note.topic == "tasks_all" else (own,)
 
 
 def _give(loop: asyncio.AbstractEventLoop, pairs: Sequence[tuple[Listener, Note]]) -> None:

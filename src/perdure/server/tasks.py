@@ -26,6 +26,7 @@ from perdure.engine.held import Beats, HandBack, beat, hand_back
 from perdure.engine.lanes import ShrinkOwned, shrink_owned
 from perdure.engine.lease import Lease, lease
 from perdure.errors import PerdureError, UserError
+from perdure.server.hub import Topic
 from perdure.server.silence import fell_silent
 
 if TYPE_CHECKING:
@@ -47,11 +48,9 @@ class DirectTaskSource:
 
     async def lease(self, request: LeaseRequest, *, wait_seconds: float) -> list[LeasedTask]:
         stir = asyncio.Event()
-        queues = {lane.queue for lane in request.lanes}
-        topics = [("tasks_all", self._company), *(("tasks", f"{self._company}/{queue}") for queue in queues)]
         clock = self._node.parts.clock
         until_ms = clock.monotonic_ms() + wait_seconds * 1000
-        with self._node.hub.listening(topics, lambda _note: stir.set()):
+        with self._node.hub.listening(self._topics(request), lambda _note: stir.set()):
             while True:
                 stir.clear()  # before looking: a task that is scheduled meanwhile must wake us
                 tasks = await self.take(request)
@@ -62,6 +61,10 @@ class DirectTaskSource:
                     await asyncio.wait_for(stir.wait(), min(left, POLL_SECONDS))
                 except TimeoutError:
                     continue
+
+    def _topics(self, request: LeaseRequest) -> list[Topic]:
+        queues = {lane.queue for lane in request.lanes}
+        return [("tasks_all", self._company), *(("tasks", f"{self._company}/{queue}") for queue in queues)]
 
     async def take(self, request: LeaseRequest) -> list[LeasedTask]:
         """Reserve what is ready now, without waiting."""

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from perdure.agent.discovery import entries_of, listing_address
 from perdure.agent.schema import Signature
@@ -17,12 +17,16 @@ from perdure.agent.spec import ToolEntry, spec_from_json
 from perdure.agent.tool import ToolDefinition, ToolOptions
 from perdure.core import codec
 from perdure.core.codec import Json
+from perdure.core.delivery import is_simulation, simulated_tool
 from perdure.core.events import Kind
-from perdure.core.work import SERVER_QUEUE, Lane, LeasedTask, LeaseRequest, WorkerInfo
+from perdure.core.ids import shard_of
+from perdure.core.work import SERVER_QUEUE, Answer, Begin, Held, Lane, LeasedTask, LeaseRequest, Report, WorkerInfo
 from perdure.engine import query
 from perdure.engine.keys import DEFAULT_COMPANY
+from perdure.engine.lease import Lease, lease
 from perdure.engine.sweep import LOCAL_WORKER
 from perdure.errors import NotFound, PermanentError, UserError
+from perdure.server.hub import Topic
 from perdure.server.tasks import DirectTaskSource
 from perdure.store.protocol import Reads
 from perdure.toolbox.guarded_http import Outbound
@@ -43,6 +47,8 @@ SIGN_SECONDS = 5.0
 _NOWHERE = Lane("", SERVER_QUEUE, SERVER_QUEUE)
 """What the worker says that it serves, until a task comes."""
 
+
+S = TypeVar("S", Report, Held)
 
 Body = Callable[..., Awaitable[Json]]
 """Called with the arguments as `args`."""
@@ -73,10 +79,11 @@ def server_worker(node: Node, options: ServerTools) -> Worker:
 
 
 class ServerTaskSource(DirectTaskSource):
-    """`TaskSource` for the worker of the server's own tools.
+    """`TaskSource` for the worker of the server's own tools: those of every company.
 
     Each task comes on a lane of its own making, as each execution keeps the definition that it began with: two of one
-    agent may mean different endpoints by one name.
+    agent may mean different endpoints by one name. What is said of a task is said in the name of the company whose
+    execution it is of, which the store knows and nobody else says.
     """
 
     def __init__(self, node: Node, options: ServerTools, tools: OrderedDict[Lane, ToolDefinition]) -> None:
@@ -85,33 +92,81 @@ class ServerTaskSource(DirectTaskSource):
         self._mcp = McpCaller(options.outbound)
         self._tools = tools
         """The worker's, which looks up each task once, right after it came; what is old goes again."""
-        self._asked = ""
-        """The nonce whose tasks a lost answer may have held."""
+        self._asked: tuple[str, tuple[str, ...]] = "", ()
+        """The last request's nonce and the companies asked with it: a lost answer may have held tasks of theirs."""
+        self._companies: OrderedDict[str, str] = OrderedDict()
+        """Of executions that tasks came from lately."""
+
+    def _topics(self, request: LeaseRequest) -> list[Topic]:
+        return [("tasks_all", ""), ("tasks", SERVER_QUEUE)]
 
     async def take(self, request: LeaseRequest) -> list[LeasedTask]:
-        """Reserve what is ready. Costs a read as long as there is nothing."""
-        lanes = await self._bridge.read(_ready_lanes)
-        if not lanes and request.nonce != self._asked:
-            return []
-        self._asked = request.nonce
-        tasks = await super().take(replace(request, lanes=tuple(lanes)))
-        return [await self._known(task) for task in tasks]
+        """Reserve what is ready, the company first whose tasks are longest due. Costs a read if there is nothing."""
+        ready = await self._bridge.read(_ready_lanes)
+        nonce, before = self._asked
+        companies = tuple(dict.fromkeys([*(before if request.nonce == nonce else ()), *ready]))
+        self._asked = request.nonce, companies
+        given: list[LeasedTask] = []
+        for company in companies:
+            if (left := request.slots - len(given)) <= 0:
+                break
+            asked = replace(request, lanes=tuple(ready.get(company, ())), slots=left)
+            tasks = await self._bridge.run(lease, Lease(company, asked))
+            given += [await self._known(company, task) for task in tasks]
+        return given
 
-    async def _known(self, task: LeasedTask) -> LeasedTask:
+    async def begin(self, begin: Begin) -> Answer:
+        return await self._node.tasks(await self._company_of(begin.execution)).begin(begin)
+
+    async def report(self, worker: str, reports: Sequence[Report]) -> list[Answer]:
+        return await self._each(reports, lambda source, some: source.report(worker, some))
+
+    async def beat(self, worker: str, held: Sequence[Held]) -> list[Answer]:
+        return await self._each(held, lambda source, some: source.beat(worker, some))
+
+    async def hand_back(self, worker: str, held: Sequence[Held]) -> list[Answer]:
+        return await self._each(held, lambda source, some: source.hand_back(worker, some))
+
+    async def _each(
+        self, said: Sequence[S], say: Callable[[DirectTaskSource, list[S]], Awaitable[list[Answer]]]
+    ) -> list[Answer]:
+        """Say each thing in the name of its company; return the answers in the order of what was said."""
+        places: dict[str, list[int]] = {}
+        for place, one in enumerate(said):
+            places.setdefault(await self._company_of(one.execution), []).append(place)
+        answers: dict[int, Answer] = {}
+        for company, some in places.items():
+            found = await say(self._node.tasks(company), [said[place] for place in some])
+            answers.update(zip(some, found, strict=True))
+        return [answers[place] for place in range(len(said))]
+
+    async def _company_of(self, execution: str) -> str:
+        known = self._companies.get(execution)
+        if known is not None:
+            return known
+        scope = {"shard": shard_of(execution), "execution": execution}
+        row = await self._bridge.read(lambda reads: reads.row("company_of", **scope))
+        return DEFAULT_COMPANY if row is None else row["company"]
+
+    async def _known(self, company: str, task: LeasedTask) -> LeasedTask:
         """Have the worker know what to run for a task; returns it under that address."""
         lane = Lane(task.agent, task.tool, f"{SERVER_QUEUE}/{task.execution}/{task.address}")
-        self._tools[lane] = _definition(task.tool, await self._body(task))
-        while len(self._tools) > KNOWN:
-            self._tools.popitem(last=False)
+        self._tools[lane] = _definition(task.tool, await self._body(company, task))
+        self._companies[task.execution] = company
+        for memory in (self._tools, self._companies):
+            while len(memory) > KNOWN:
+                memory.popitem(last=False)
         return replace(task, queue=lane.queue)
 
-    async def _body(self, task: LeasedTask) -> Body:
+    async def _body(self, company: str, task: LeasedTask) -> Body:
         asked = Asked(task.args, task.key, task.delivery, task.timeout_ms / 1000)
         try:
-            entry, name = await self._bridge.read(lambda reads: _entry_of(reads, task))
+            entry, name = await self._bridge.read(lambda reads: _entry_of(reads, company, task))
         except UserError as error:
             return _refusing(error.message)
         http, mcp = entry.http, entry.mcp
+        if http is not None and is_simulation(task.tool):
+            return _saying(http.simulated)
         if http is not None:
             return _calling(asked, lambda call: self._http.call(http, call))
         assert mcp is not None
@@ -122,21 +177,24 @@ class ServerTaskSource(DirectTaskSource):
     async def alive(self, info: WorkerInfo) -> AsyncIterator[str]:
         """It lives as long as its server, so nobody has to be told."""
         while True:
-            yield f"{self._node.info().store}/{self._company}/{SERVER_QUEUE}"
+            yield f"{self._node.info().store}/{SERVER_QUEUE}"
             await self._node.parts.clock.sleep(SIGN_SECONDS)
 
 
-def _ready_lanes(reads: Reads) -> list[Lane]:
-    rows = reads.rows("server_lanes", company=DEFAULT_COMPANY, queue=SERVER_QUEUE, limit=MOST_LANES)
-    return [Lane(row["agent"], row["tool"], SERVER_QUEUE) for row in rows]
+def _ready_lanes(reads: Reads) -> dict[str, list[Lane]]:
+    """Return what is ready, by company."""
+    found: dict[str, list[Lane]] = {}
+    for row in reads.rows("server_lanes", own=DEFAULT_COMPANY, queue=SERVER_QUEUE, limit=MOST_LANES):
+        found.setdefault(row["company"], []).append(Lane(row["agent"], row["tool"], SERVER_QUEUE))
+    return found
 
 
-def _entry_of(reads: Reads, task: LeasedTask) -> tuple[ToolEntry, str | None]:
+def _entry_of(reads: Reads, company: str, task: LeasedTask) -> tuple[ToolEntry, str | None]:
     """Return what the definition of an execution says of a task's tool; of one of an MCP server's, the server's entry
     and the tool's name there. Raises `UserError`."""
-    row = query.execution_row_of(reads, DEFAULT_COMPANY, task.execution)
+    row = query.execution_row_of(reads, company, task.execution)
     spec = spec_from_json(codec.decode(row["spec"]))
-    entry = spec.tool(task.tool)
+    entry = spec.tool(simulated_tool(task.tool))
     if entry is not None and entry.by_server:
         return entry, None
     for server in (tool for tool in spec.tools if tool.mcp is not None):
@@ -154,6 +212,13 @@ def _calling(asked: Asked, call: Callable[[Asked], Awaitable[Json]]) -> Body:
         return await call(replace(asked, args=args))
 
     return body
+
+
+def _saying(value: Json) -> Body:
+    async def say(args: dict[str, Json]) -> Json:
+        return value
+
+    return say
 
 
 def _definition(name: str, body: Body) -> ToolDefinition:

@@ -16,6 +16,7 @@ from perdure.agent.spec import ServerTool
 from perdure.agent.tool import check_name
 from perdure.agent.tool_rules import bad_tool
 from perdure.core.codec import Json
+from perdure.core.delivery import Delivery
 from perdure.errors import InvalidInput
 from perdure.toolbox.server_options import ServerOptions, server_entry, with_delivery
 
@@ -34,6 +35,8 @@ def http_tool(
     method: str = "GET",
     headers: Mapping[str, str] | None = None,
     input_schema: Mapping[str, Any] | None = None,
+    *,
+    simulate: Json = None,
     **options: Unpack[ServerOptions],
 ) -> ServerTool:
     """Declare an HTTP endpoint as a tool. The server calls it; put what this returns into an agent's `tools`.
@@ -48,6 +51,8 @@ def http_tool(
     if it has one; any other 4xx has failed for good. Under `at_most_once` a 4xx, or no connection, counts as its word
     that nothing happened; anything else but a success is uncertain. `timeout_seconds` is 30 if it is not given.
 
+    `simulate`: what a fork that may not act is given in place of an answer; without it, such a call pauses the fork.
+
     The server connects to public addresses only, unless its operator allows others (`--allow-private-http`), and
     follows at most three redirects. Options as for `@tool`, without those about a function.
     Raises `InvalidInput` (`bad_tool`, `bad_schema`).
@@ -59,7 +64,12 @@ def http_tool(
     schema = check_schema(name, _ANYTHING if input_schema is None else input_schema)
     check_url(name, url, schema)
     entry = server_entry(name, description, schema, with_delivery(options, method in READING))
-    return ServerTool(replace(entry, http=HttpPart(method, url, check_headers(name, headers or {}))))
+    part = HttpPart(method, url, check_headers(name, headers or {}), simulated=simulate)
+    if simulate is None:
+        return ServerTool(replace(entry, http=part))
+    if entry.delivery is Delivery.REPEATABLE:
+        raise bad_tool(name, "has simulate with delivery='repeatable', which changes nothing: forks may call it")
+    return ServerTool(replace(entry, rules=replace(entry.rules, simulate=True), http=part))
 
 
 def check_schema(name: str, schema: object) -> dict[str, Json]:

@@ -213,8 +213,13 @@ SELECT MIN(run_at_ms) AS due_ms FROM tasks
 WHERE company = :company AND queue = :queue AND state = 'ready' AND run_at_ms > :now_ms;
 
 -- name: server_lanes
--- Which tools of which agents have tasks on a queue whose takers are told so; the longest due first.
-SELECT t.agent, t.tool FROM tasks t
+-- Which tools of which agents have tasks on a queue whose takers are told so, of any company; the longest due first.
+SELECT t.company, t.agent, t.tool FROM (SELECT id FROM companies UNION SELECT CAST(:own AS TEXT)) c
+JOIN tasks t ON t.company = c.id AND t.queue = :queue AND t.state = 'ready'
 JOIN executions e ON e.shard = t.shard AND e.id = t.execution
-WHERE t.company = :company AND t.queue = :queue AND t.state = 'ready' AND e.state NOT IN ('paused', 'stuck')
-GROUP BY t.agent, t.tool ORDER BY MIN(t.run_at_ms) LIMIT :limit;
+WHERE e.state NOT IN ('paused', 'stuck')
+GROUP BY t.company, t.agent, t.tool ORDER BY MIN(t.run_at_ms) LIMIT :limit;
+
+-- name: company_of
+-- Whose an execution is, for the servers themselves, which serve them all.
+SELECT company FROM executions WHERE shard = :shard AND id = :execution;
