@@ -28,10 +28,8 @@ def read_edits(given: Sequence[str]) -> ForkEdits:
             results[what.removeprefix("result:")] = _json(value)
         else:
             texts[what] = value
-    given: Json = None
-    if "input" in texts:
-        given = _json(texts["input"])
-    return ForkEdits(texts.get("prompt"), texts.get("model"), results, given, texts.get("build"))
+    changed = _json(texts["input"]) if "input" in texts else None
+    return ForkEdits(texts.get("prompt"), texts.get("model"), results, changed, texts.get("build"))
 
 
 def _json(text: str) -> Json:
