@@ -37,6 +37,7 @@ from perdure.engine.park import Finish, Halt, Park, Released, StillHeld, finish,
 from perdure.engine.query import events_of, events_page, execution_row_of
 from perdure.engine.record import News, Record, record
 from perdure.errors import InvalidInput, LeaseLost, NotFound, PerdureError, UserError
+from perdure.server.hub import DRAINING
 from perdure.server.journal import DirectJournal
 from perdure.store.protocol import Reads, Ref
 from perdure.store.tx import Note
@@ -212,7 +213,7 @@ class DirectFunctionSource:
             stir.set()
 
         ready = [("ready", lane.name) for lane in request.lanes] if request.slots else []
-        topics = [*ready, *(("events", execution) for execution in request.watch)]
+        topics = [DRAINING, *ready, *(("events", execution) for execution in request.watch)]
         self._polls.add(stir)
         try:
             with self._node.hub.listening(topics, hear):

@@ -16,6 +16,9 @@ Listener = Callable[[Note], None]
 Topic = tuple[str, str]
 Entry = tuple[Mailbox, Listener]
 
+DRAINING: Topic = ("draining", "")
+"""Nothing more is given out here: whoever waits for work need not wait longer."""
+
 
 class Hub:
     """Who listens to what. Listeners run on their own loop, after the commit, in its order."""
@@ -50,7 +53,7 @@ class Hub:
                     del self._listeners[topic]
 
     def publish(self, notes: Sequence[Note]) -> None:
-        """Give the hints of one commit. Called on the writer's thread: one call across threads per loop."""
+        """Give the hints of one commit, in the order of commits. From any thread: one call across threads per loop."""
         calls: dict[Mailbox, list[tuple[Listener, Note]]] = {}
         with self._lock:
             for note in notes:

@@ -32,7 +32,7 @@ from perdure.server.bridge import Bridge
 from perdure.server.direct import DirectApi
 from perdure.server.executor import Executor, ExecutorOptions
 from perdure.server.functions import DirectFunctionSource
-from perdure.server.hub import Hub
+from perdure.server.hub import DRAINING, Hub
 from perdure.server.reading import Queries, Reading
 from perdure.server.silence import bury
 from perdure.server.store_time import StoreTime
@@ -41,7 +41,7 @@ from perdure.server.tasks import DirectTaskSource
 from perdure.server.tool_source import ServerTools, server_worker
 from perdure.service_loop import ServiceLoop
 from perdure.store.protocol import Store
-from perdure.store.tx import Tx
+from perdure.store.tx import Note, Tx
 from perdure.store.writer import ThreadedWriter, Writer
 from perdure.version import VERSION
 
@@ -125,7 +125,7 @@ class Node:
 
     def stop(self) -> None:
         """Take nothing more, let go of everything, close the store. Safe to call twice; not on the executor's loop."""
-        self.draining = True
+        self.drain()
         if self._leave is not None:
             self._leave()
         if self._work is not None:
@@ -143,8 +143,10 @@ class Node:
             self._announce(address, **more)
 
     def drain(self) -> None:
-        """Take nothing more. The end of a liveness connection now says nothing about its worker."""
+        """Take nothing more, and have those told who wait for work. The end of a liveness connection now says nothing
+        about its worker."""
         self.draining = True
+        self.hub.publish([Note(*DRAINING)])
 
     @property
     def accepting(self) -> bool:

@@ -26,7 +26,7 @@ from perdure.engine.held import Beats, HandBack, beat, hand_back
 from perdure.engine.lanes import ShrinkOwned, shrink_owned
 from perdure.engine.lease import Lease, lease
 from perdure.errors import PerdureError, UserError
-from perdure.server.hub import Topic
+from perdure.server.hub import DRAINING, Topic
 from perdure.server.silence import fell_silent
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class DirectTaskSource:
         stir = asyncio.Event()
         clock = self._node.parts.clock
         until_ms = clock.monotonic_ms() + wait_seconds * 1000
-        with self._node.hub.listening(self._topics(request), lambda _note: stir.set()):
+        with self._node.hub.listening([DRAINING, *self._topics(request)], lambda _note: stir.set()):
             while True:
                 stir.clear()  # before looking: a task that is scheduled meanwhile must wake us
                 tasks = await self.take(request)

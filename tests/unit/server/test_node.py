@@ -11,8 +11,9 @@ import pytest
 
 from node_bench import PATIENCE, Hold, Script, node_over, tool
 from perdure import failpoints
-from perdure.core.work import Lane, LeaseRequest, WorkerInfo
-from perdure.engine.keys import Principal
+from perdure.core.functions import ClaimRequest
+from perdure.core.work import FunctionLane, Lane, LeaseRequest, WorkerInfo
+from perdure.engine.keys import DEFAULT_COMPANY, Principal
 from perdure.errors import InternalError, Retryable, StoreFailed, StoreInUse
 from perdure.models.catalog import Catalog
 from perdure.models.port import ModelError, ModelReply, ModelRequest
@@ -209,6 +210,25 @@ async def test_a_draining_node_shrinks_nothing(tmp_path: Path) -> None:
         due = await bench.node.bridge.read(lambda reads: reads.row("deadlines"))
         assert due is not None
         assert due["task_ms"] == clock.wall_ms() + task.lease_ms
+
+
+async def test_a_draining_node_lets_nobody_wait_for_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("tasks", "functions"):
+        monkeypatch.setattr(f"perdure.server.{module}.POLL_SECONDS", 3_600)  # nobody looks by themselves
+    clock = FakeClock()
+    async with node_over(tmp_path, [say("done")], clock=clock) as bench:
+        lane = Lane("clerk", "look")
+        tasks = asyncio.ensure_future(bench.source.lease(LeaseRequest("w", "n", (lane,), 1), wait_seconds=3_600))
+        functions = bench.node.functions(DEFAULT_COMPANY)
+        claim = ClaimRequest("w", "n", (FunctionLane("onboard", "b1"),), 1)
+        claims = asyncio.ensure_future(functions.claim(claim, wait_seconds=3_600))
+        await asyncio.sleep(0)
+        assert await bench.none_to_lease("look")  # asked for after them: they have looked, and wait
+        assert not any((tasks.done(), claims.done()))
+        async with asyncio.timeout(PATIENCE):
+            bench.node.drain()
+            assert await tasks == []
+            assert (await claims).executions == ()
 
 
 async def test_a_lease_waits_for_a_task_and_no_longer_than_asked(tmp_path: Path) -> None:
