@@ -9,7 +9,8 @@ from itertools import islice
 import pytest
 
 from crash_case import Case, Outcome
-from crash_long import broken_call, storms
+from crash_disk_calls import Broken
+from crash_long import storms
 
 
 @pytest.mark.parametrize("case", [make() for make in islice(storms(7), 5)], ids=lambda case: case.name)
@@ -27,6 +28,6 @@ def test_random_kills_break_no_promise(crash: Callable[[Case], Outcome], case: C
 def test_a_broken_system_call_breaks_no_promise(
     crash: Callable[[Case], Outcome], call: str, fault: str, when: int
 ) -> None:
-    outcome = crash(broken_call(call, fault, when))
+    outcome = crash(Broken(call, fault, when).case())
     assert outcome.ok, outcome
     assert outcome.deaths[0].startswith("server")

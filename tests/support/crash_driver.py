@@ -14,6 +14,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import asdict, fields
 from functools import partial
 from pathlib import Path
@@ -36,6 +37,8 @@ RESTART_SECONDS = 0.02
 """Doubles with each life that ended without anybody's help."""
 AFTERMATH_SECONDS = 1.0
 """How long a strike may still fall after the result is there."""
+ANYWHERE = frozenset({"fsync", "rename", "unlink", "read", "write", "sendto", "sendmsg", "recvfrom", "accept4"})
+"""System calls that are broken wherever the server makes them: on sockets, or on files of which it has few."""
 SIGNALS = {"kill": signal.SIGKILL, "term": signal.SIGTERM, "stop": signal.SIGSTOP, "cont": signal.SIGCONT}
 
 
@@ -282,7 +285,7 @@ class Run:
 def _life(kind: str, member: str, setup: Setup, spec: str) -> None:
     failpoints.arm(spec, str(setup.folder / "points"))
     os.environ["SKILL_OUT_DIR"] = str(setup.folder / "exports")
-    os.environ["XDG_STATE_HOME"] = str(setup.folder / "state")
+    os.environ["XDG_STATE_HOME"] = str(setup.disk / "state")
     try:
         (crash_judge.export if kind == "export" else PROGRAMS[kind])(setup)
     except Retryable as error:
@@ -294,20 +297,30 @@ def _life(kind: str, member: str, setup: Setup, spec: str) -> None:
 
 
 def _traced(setup: Setup, inject: str) -> None:
-    """Become the server, under a tracer that does something to one of its system calls."""
-    call = inject.partition(":")[0]
+    """Become the server, under a tracer that does something to one of its system calls.
+
+    A call on files counts only where it meets the store's: an interpreter reads hundreds of others as it starts.
+    """
+    call, store = inject.partition(":")[0], setup.store
+    files = [store, *(store.with_name(store.name + end) for end in ("-wal", "-shm", "-journal", ".lock"))]
+    met = (
+        []
+        if call.partition(",")[0] in ANYWHERE
+        else [f"--trace-path={path}" for path in (*files, store.parent, setup.state_file)]
+    )
     life = [sys.executable, __file__, "server", json.dumps({**asdict(setup), "folder": str(setup.folder)})]
     path = os.pathsep.join(one for one in sys.path if one)
-    environment = {**os.environ, "PYTHONPATH": path, "XDG_STATE_HOME": str(setup.folder / "state")}
-    trace = ["strace", "-f", "-qq", "-o", os.devnull, "-e", f"trace={call}", "-e", f"inject={inject}"]
+    environment = {**os.environ, "PYTHONPATH": path, "XDG_STATE_HOME": str(setup.disk / "state")}
+    log = str(setup.folder / "strace.log")
+    trace = ["strace", "-f", "-qq", "-o", log, *met, "-e", f"trace={call}", "-e", f"inject={inject}"]
     os.execvpe("strace", [*trace, "--", *life], environment)
 
 
-def run_case(case: Case, *, keep: bool = False) -> Outcome:
+def run_case(case: Case, *, keep: bool = False, make: Callable[[Case, Path], Run] = Run) -> Outcome:
     """Run one case in a folder of its own, which is kept when something went wrong."""
     folder = Path(tempfile.mkdtemp(prefix="perdure-crash-"))
     (folder / "exports").mkdir()
-    outcome = Run(case, folder).run()
+    outcome = make(case, folder).run()
     if outcome.ok and not keep:
         shutil.rmtree(folder)
         outcome.folder = ""

@@ -66,6 +66,11 @@ class Ask:
         """Return the kinds of the main execution's events so far."""
         return [event["kind"] for event in self._main]
 
+    def shown(self) -> frozenset[tuple[str, int, str]]:
+        """Return the main execution's events so far: execution, `seq`, kind."""
+        main = self._main_id() or ""
+        return frozenset((main, event["seq"], event["kind"]) for event in self._main)
+
     def all_ended(self) -> bool:
         """Say whether every execution has ended, as far as anybody knows."""
         return all(state in ENDED for state in self._states.values())

@@ -66,10 +66,15 @@ class Setup:
 
     @property
     def store(self) -> Path:
-        return self.folder / "store.db"
+        return self.disk / "data" / "store.db"
 
     @property
     def world_log(self) -> Path:
+    @property
+    def disk(self) -> Path:
+        """The disk of the machine that server and worker run on: all that they write, and nothing else."""
+        return self.folder / "disk"
+
         return self.folder / "world.log"
 
     @property
@@ -78,7 +83,7 @@ class Setup:
 
     @property
     def state_file(self) -> Path:
-        return self.folder / "server.json"
+        return self.disk / "server.json"
 
     @property
     def result(self) -> Path:
