@@ -29,7 +29,7 @@ LAYERS: dict[str, str] = {
     "client": EDGE,
     "worker": f"{EDGE} service_loop client agent flow mailbox",
     "server": f"{EDGE} store engine flow agent models toolbox worker service_loop mailbox",
-    "testing": f"{WHOLE} engine flow",
+    "testing": f"{WHOLE} engine flow shared_store",
     "service_loop": "",
     "mailbox": "",
     "joined": "errors core wire",

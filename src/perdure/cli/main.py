@@ -15,6 +15,7 @@ import typer
 from perdure.cli import approvals, effects, executions, failure, schedules, tasks, tokens
 from perdure.cli.check import check
 from perdure.cli.connect import AsJson
+from perdure.cli.crashtest import crashtest
 from perdure.cli.demo import demo
 from perdure.cli.doctor import doctor
 from perdure.cli.prove import prove
@@ -72,6 +73,7 @@ def build_app(*, with_skills: bool = True) -> typer.Typer:
     app.add_typer(tasks.app, name="tasks", short_help="See an execution's tool calls; retry one that failed.")
     app.command(short_help="Say whether anything could have been done twice.")(prove)
     app.add_typer(_skills() if with_skills else typer.Typer(), name="skills", help=SKILLS)
+    app.command(short_help="Kill an agent's processes everywhere, and count what it did.")(crashtest)
     app.command(short_help="Check durable code, and whether it goes with what lives.")(check)
     app.command(short_help="Check the installation, or why one does not move.")(doctor)
     app.command(short_help="Print the version.")(version)
