@@ -191,6 +191,34 @@ class Channel:
         return error
 
 
+class OverHttp:
+    """What one server offers, through a channel of its own. Belongs to the event loop that first uses it."""
+
+    def __init__(
+        self,
+        url: str,
+        key: str | None = None,
+        *,
+        transport: httpx2.AsyncBaseTransport | None = None,
+        clock: Clock | None = None,
+        random: Random | None = None,
+    ) -> None:
+        """`url` may end in `/`, `/api` or `/v1`; `transport` replaces the sockets. Nothing is sent yet.
+
+        Raises `InvalidInput` (`bad_address`).
+        """
+        self._channel = Channel(url, key, transport=transport, clock=clock, random=random)
+
+    @property
+    def url(self) -> str:
+        """The server's address, as it is used."""
+        return self._channel.url
+
+    async def aclose(self) -> None:
+        """Hang up."""
+        await self._channel.aclose()
+
+
 def _never_done(error: Retryable) -> bool:
     """Whether the request did not reach anybody who could have begun to act on it."""
     return error.code in NOT_SENT or (isinstance(error, Unreachable) and not isinstance(error, ReplyLost))

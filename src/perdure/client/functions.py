@@ -6,41 +6,27 @@ Resending anything is safe. What is said in logs goes through one request at a t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from functools import cached_property
 
-from perdure.client.channel import Ask, Channel
+from perdure.client.channel import Ask, OverHttp
 from perdure.client.journal import HttpJournal, JournalPost
 from perdure.client.tasks import MAX_WAIT_SECONDS
 from perdure.core.functions import ClaimedExecution, ClaimRequest, Claims, Entry, HeldExecution, Reply
-from perdure.core.ports import Clock, Random
 from perdure.core.work import Answer
-from perdure.system import SystemClock
 from perdure.wire import codec, routes
 from perdure.wire.bodies import AnswersReply, ClaimBody, OwnedBody
-
-if TYPE_CHECKING:
-    import httpx2
 
 _GRACE_SECONDS = 10.0
 """For the network, beside the time that a server was asked to wait."""
 
 
-class HttpFunctionSource:
-    """The durable functions of the company that a key belongs to, at `url`. Belongs to the loop that uses it first."""
+class HttpFunctionSource(OverHttp):
+    """The durable functions of the company that a key belongs to, at `url`."""
 
-    def __init__(
-        self,
-        url: str,
-        key: str | None = None,
-        *,
-        transport: httpx2.AsyncBaseTransport | None = None,
-        clock: Clock | None = None,
-        random: Random | None = None,
-    ) -> None:
-        """As `HttpApi`: `transport` replaces the sockets, and nothing is sent yet."""
-        self._channel = Channel(url, key, transport=transport, clock=clock, random=random)
-        self._clock: Clock = clock or SystemClock()
-        self._posts: dict[str, JournalPost] = {}
+    @cached_property
+    def _posts(self) -> dict[str, JournalPost]:
+        """What is said in logs, by worker: each one's requests go one after another."""
+        return {}
 
     async def claim(self, request: ClaimRequest, *, wait_seconds: float) -> Claims:
         wait = min(wait_seconds, MAX_WAIT_SECONDS)
@@ -70,11 +56,11 @@ class HttpFunctionSource:
         """Hang up. What was not said is not said any more."""
         for post in self._posts.values():
             await post.aclose()
-        await self._channel.aclose()
+        await super().aclose()
 
     def _post(self, worker: str) -> JournalPost:
         if worker not in self._posts:
-            self._posts[worker] = JournalPost(self._channel, worker, self._clock)
+            self._posts[worker] = JournalPost(self._channel, worker, self._channel.clock)
         return self._posts[worker]
 
     async def _answers(self, ask: Ask) -> list[Answer]:

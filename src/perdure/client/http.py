@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from perdure.client.channel import Ask, Channel
+from perdure.client.channel import Ask
 from perdure.client.follow import Follower
 from perdure.client.functions import HttpFunctionSource
 from perdure.client.http_waits import HttpSchedules, HttpWaits
@@ -16,7 +16,6 @@ from perdure.core import states
 from perdure.core.chain import LogPage
 from perdure.core.codec import Json
 from perdure.core.events import Event
-from perdure.core.ports import Clock, Random
 from perdure.core.views import (
     ApprovalView,
     Decision,
@@ -34,9 +33,6 @@ from perdure.core.views import (
 from perdure.core.work import WorkerInfo
 from perdure.wire import bodies, codec, routes
 
-if TYPE_CHECKING:
-    import httpx2
-
 __all__ = ["HttpApi", "HttpTaskSource"]
 
 T = TypeVar("T")
@@ -45,26 +41,9 @@ T = TypeVar("T")
 class HttpApi(HttpWaits, HttpSchedules):
     """`Api` of the company that the key belongs to, at `url`. Belongs to the event loop that first uses it."""
 
-    def __init__(
-        self,
-        url: str,
-        key: str | None = None,
-        *,
-        transport: httpx2.AsyncBaseTransport | None = None,
-        clock: Clock | None = None,
-        random: Random | None = None,
-    ) -> None:
-        """`url` may end in `/`, `/api` or `/v1`; `transport` replaces the sockets. Nothing is sent yet."""
-        super().__init__(Channel(url, key, transport=transport, clock=clock, random=random))
-
     def functions(self) -> HttpFunctionSource:
         """Return a way to durable functions of the same company at the same address."""
         return HttpFunctionSource(self.url, self._channel.key)
-
-    @property
-    def url(self) -> str:
-        """The server's address, as it is used."""
-        return self._channel.url
 
     async def info(self) -> ServerInfo:
         return await self._get(ServerInfo, "info", routes.INFO)
@@ -191,10 +170,6 @@ class HttpApi(HttpWaits, HttpSchedules):
 
     async def workers(self) -> list[WorkerInfo]:
         return list((await self._get(bodies.WorkerList, "workers", routes.WORKERS)).items)
-
-    async def aclose(self) -> None:
-        """Hang up."""
-        await self._channel.aclose()
 
     async def _get(self, kind: type[T], name: str, path: str, query: Mapping[str, str | int] | None = None) -> T:
         return codec.load(kind, await self._channel.call(Ask(name, "GET", path, query)))

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from perdure.client.channel import Ask, Channel
+from perdure.client.channel import Ask, OverHttp
 from perdure.core.codec import Json
 from perdure.core.schedules import ScheduleRequest, ScheduleView
 from perdure.core.views import Started
 from perdure.wire import bodies, codec, routes
 
 
-class HttpWaits:
-    """`WaitsApi` over a channel."""
-
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
+class HttpWaits(OverHttp):
+    """`WaitsApi` over HTTP."""
 
     async def signal(
         self, execution: str, name: str, value: Json = None, *, by: str = "", dedupe: str | None = None
@@ -39,11 +36,8 @@ class HttpWaits:
         await self._channel.call(Ask("fail_token", "POST", path, body=codec.dump_given(bodies.FailBody(error, by))))
 
 
-class HttpSchedules:
-    """`SchedulesApi` over a channel."""
-
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
+class HttpSchedules(OverHttp):
+    """`SchedulesApi` over HTTP."""
 
     async def create_schedule(self, request: ScheduleRequest, *, by: str = "") -> ScheduleView:
         given = (request.name, request.spec, request.input, request.cron, request.zone, request.missed, by)

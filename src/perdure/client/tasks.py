@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from perdure.client.channel import Ask, Channel, ReplyLost
-from perdure.core.ports import Clock, Random
+from perdure.client.channel import Ask, OverHttp, ReplyLost
 from perdure.core.work import Answer, Begin, Held, LeasedTask, LeaseRequest, Report, WorkerInfo
 from perdure.wire import codec, routes
 from perdure.wire.bodies import AnswersReply, HeldBody, LeaseBody, TasksReply
-
-if TYPE_CHECKING:
-    import httpx2
 
 MAX_WAIT_SECONDS = 60.0
 _GRACE_SECONDS = 10.0
@@ -24,20 +19,8 @@ _MOST_REPORTS = 500
 _ENVELOPE_BYTES = 256 * 1024
 
 
-class HttpTaskSource:
-    """The queues of the company that the key belongs to, at `url`. Belongs to the event loop that first uses it."""
-
-    def __init__(
-        self,
-        url: str,
-        key: str | None = None,
-        *,
-        transport: httpx2.AsyncBaseTransport | None = None,
-        clock: Clock | None = None,
-        random: Random | None = None,
-    ) -> None:
-        """As `HttpApi`: `transport` replaces the sockets, and nothing is sent yet."""
-        self._channel = Channel(url, key, transport=transport, clock=clock, random=random)
+class HttpTaskSource(OverHttp):
+    """The queues of the company that the key belongs to, at `url`."""
 
     async def lease(self, request: LeaseRequest, *, wait_seconds: float) -> list[LeasedTask]:
         wait = min(wait_seconds, MAX_WAIT_SECONDS)
@@ -75,10 +58,6 @@ class HttpTaskSource:
         except ReplyLost:
             if not opened:
                 raise
-
-    async def aclose(self) -> None:
-        """Hang up."""
-        await self._channel.aclose()
 
     async def _answers(self, name: str, path: str, body: bytes) -> list[Answer]:
         return list(codec.load(AnswersReply, await self._channel.call(_post(name, path, body))).answers)

@@ -139,7 +139,7 @@ async def test_an_answer_is_not_asked_for_twice(one: PerdureError) -> None:
 @pytest.mark.parametrize(("key", "words"), [("k", "not one of its"), (None, "No key was given")])
 async def test_a_wrong_key_says_where_keys_are(key: str | None, words: str) -> None:
     made, _, _ = channel(error(Unauthorized("x")), key=key)
-    with pytest.raises(Unauthorized, match=rf"{words}.*PERDURE_API_KEY.*server\.json"):
+    with pytest.raises(Unauthorized, match=rf"{words}.*PERDURE_API_KEY.*perdure/servers"):
         await made.call(SAFE)
 
 
