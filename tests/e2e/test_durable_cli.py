@@ -89,3 +89,33 @@ def test_a_fork_from_the_command_line_goes_on_with_its_edits(home: Home) -> None
     refused = home.command("executions", "fork", origin.execution_id, "--at", "1", "--edit", "colour=red")
     assert refused.returncode != 0
     assert "none of prompt=TEXT" in refused.stderr
+
+
+def test_a_durable_function_is_forked_with_another_input_and_its_stand_ins_run_in_the_worker(home: Home) -> None:
+    code = CODE.replace("step(greet, who)", "step(greet, who, delivery='at_most_once', simulate=pretend)")
+    code = code.replace("await signal", "await step(greet, who, name='mail', simulate=pretend)\n    await signal")
+    home.serve()
+    home.work(f"{write(home, 'forked_functions', code + PRETEND)}:patient")
+    execution = start(home, "patient", "ann")
+    waiting(home, execution)
+    made = home.json("executions", "fork", execution, "--at", "1", "--edit", 'input="bob"')["id"]
+    waiting(home, made)
+    home.process("executions", "signal", made, "go")
+    until(lambda: home.json("executions", "show", made)["execution"]["state"] == "completed", "the fork's end")
+    assert home.json("executions", "show", made)["execution"]["output"] == "as if bob"
+    [effect] = home.json("effects", "list", "--state", "simulated")["items"]
+    assert (effect["execution"], effect["outcome"]) == (made, "simulated")
+    proven = home.process("prove", made)
+    assert proven.returncode == 0, proven.stdout + proven.stderr
+    assert "0 effects, 0 model calls, 2 simulated" in " ".join(proven.stdout.split())
+
+
+PRETEND = """
+
+def pretend(who: str) -> str:
+    return f"as if {who}"
+"""
+
+
+def waiting(home: Home, execution: str) -> None:
+    until(lambda: home.json("executions", "show", execution)["execution"]["state"] == "waiting", "the wait")

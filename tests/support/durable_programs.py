@@ -140,7 +140,7 @@ class DurableProgram(Program):
     def _watched(self, record: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., Coroutine[Any, Any, T]]:
         """Have every body, those of `now` and of races included, note that it began, and end when the world says so."""
 
-        async def watched(address: str, *given: Any) -> T:
+        async def watched(address: str, *given: Any, **named: Any) -> T:
             *rest, body = given
 
             async def slow(attempt: Try) -> str:
@@ -153,7 +153,7 @@ class DurableProgram(Program):
                 await self.wait_for(address)
                 return text
 
-            return await record(address, *rest, slow)
+            return await record(address, *rest, slow, **named)
 
         return watched
 

@@ -16,10 +16,12 @@ from perdure.core.items import (
     BeginStep,
     EndStep,
     Item,
+    OfferStep,
     OpenApproval,
     OpenToken,
     ScheduleTask,
     SetTimer,
+    SimulatedStep,
     StartChild,
     StepDone,
 )
@@ -226,3 +228,5 @@ def _fact(item: Item) -> tuple[Kind, dict[str, Any]]:
             return Kind.TASK_SCHEDULED, {"tool": name, "delivery": "at_most_once"}
         case StartChild():
             return Kind.CHILD_STARTED, {"execution": item.id, "agent": item.agent}
+        case OfferStep() | SimulatedStep():
+            raise AssertionError("only forks say this, and there are none here")

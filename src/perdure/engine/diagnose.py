@@ -69,6 +69,9 @@ def _halted(scene: _Scene) -> Iterator[Finding]:
             yield Finding("problem", f"it is paused for quota{since}: {message}", resume)
         case states.Reason.KEY:
             yield Finding("problem", f"it is paused for a key{since}: {message}", resume)
+        case states.Reason.USER if said and said.address:  # a fork about to act
+            for held in _held_steps(scene):
+                yield Finding("problem", f"it is paused {scene.since(held.at_ms)}: {held.data['message']}", resume)
         case states.Reason.USER:
             by = said.data.get("by") if said else None
             yield Finding(
@@ -78,6 +81,14 @@ def _halted(scene: _Scene) -> Iterator[Finding]:
             yield Finding("problem", f"it is stuck ({reason}){since}: {message or 'nobody said why'}", None)
             yield Finding("note", "if the code that it began with is back, it can go on from its log:", resume)
             yield Finding("note", "or it can be given up:", f"perdure executions cancel {scene.id}")
+
+
+def _held_steps(scene: _Scene) -> Iterator[Event]:
+    """Yield what a fork was held at since it was last resumed: one word lets all of it act."""
+    resumed = max((event.seq for event in scene.events if event.kind is Kind.RESUMED), default=0)
+    for event in scene.events:
+        if event.kind is Kind.PAUSED and event.address and event.seq > resumed:
+            yield event
 
 
 def _cancelling(scene: _Scene) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from perdure.core.ids import action_key
-from perdure.core.items import EndStep, StepDone
+from perdure.core.items import BeginStep, EndStep, SimulatedStep, StepDone
 from perdure.core.states import Reason
 from perdure.core.work import Failure
 from perdure.errors import PerdureError
@@ -35,7 +35,9 @@ class Halt(Exception):
 class Bodies:
     """The bodies of one run. Owner: its driver, on its loop."""
 
-    def __init__(self, execution: str, done: Callable[[StepDone | EndStep], None], gone: Callable[[], None]) -> None:
+    def __init__(
+        self, execution: str, done: Callable[[StepDone | EndStep | SimulatedStep], None], gone: Callable[[], None]
+    ) -> None:
         """Each body ends in `done` with its result, or sets `broke`, or was cancelled; then `gone` is called."""
         self.broke: Halt | None = None
         """Why the run must not go on, if a body said so."""
@@ -60,6 +62,15 @@ class Bodies:
         attempt = Try(action_key(self._execution, ask.address), 0)
         self._go(self._run_claimed(EndStep(ask.address, ask.digest, nonce, "cancelled"), body, attempt), attempt.key)
 
+    def simulate(self, ask: Ask, body: Body, claim: BeginStep | None) -> None:
+        """Run what stands in for a step's body in a fork; its record says so. `claim`: the one that is not made."""
+        attempt = Try(action_key(self._execution, ask.address), 0)
+        if claim is None:
+            self._go(self._run(ask, body, attempt, ',"simulated":true'), attempt.key)
+        else:
+            end = SimulatedStep(ask.address, ask.digest, claim.name, claim.args)
+            self._go(self._run_simulated(end, body, attempt), attempt.key)
+
     def _go(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._running.add(task)
@@ -82,7 +93,7 @@ class Bodies:
         self._cancelled.add(task.get_name())
         task.cancel()
 
-    async def _run(self, ask: Ask, body: Body, attempt: Try) -> None:
+    async def _run(self, ask: Ask, body: Body, attempt: Try, mark: str = "") -> None:
         try:
             text = await body(attempt)
         except asyncio.CancelledError as error:
@@ -92,22 +103,32 @@ class Bodies:
         except Paused as pause:
             self.broke = Halt("pause", pause.reason, pause.message)
         except Unsuccessful as end:
-            self._done(StepDone(ask.address, ask.digest, end.data))
+            self._done(StepDone(ask.address, ask.digest, f"{end.data[:-1]}{mark}}}"))
         except Exception as error:  # noqa: BLE001 - a bug in a body must stop this run only, and be seen
             self.broke = Halt.poison(f"step {ask.address!r} broke", error)
         else:
-            self._done(StepDone(ask.address, ask.digest, f'{{"value":{text}}}'))
+            self._done(StepDone(ask.address, ask.digest, f'{{"value":{text}{mark}}}'))
 
     async def _run_claimed(self, end: EndStep, body: Body, attempt: Try) -> None:
         try:
             end = replace(end, outcome="completed", value=await body(attempt))
         except Exception as error:  # noqa: BLE001 - whatever a user's function raises is what its step came to
-            code = getattr(error, "code", None)
-            text = str(error) or type(error).__name__
-            end = replace(end, outcome="failed", failure=Failure(code if isinstance(code, str) else "raised", text))
+            end = replace(end, outcome="failed", failure=_failure(error))
         finally:
             self._done(end)
+
+    async def _run_simulated(self, end: SimulatedStep, body: Body, attempt: Try) -> None:
+        try:
+            end = replace(end, value=await body(attempt))
+        except Exception as error:  # noqa: BLE001 - as above
+            end = replace(end, failure=_failure(error))
+        self._done(end)
 
     def _forget(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         self._gone()
+
+
+def _failure(error: Exception) -> Failure:
+    code = getattr(error, "code", None)
+    return Failure(code if isinstance(code, str) else "raised", str(error) or type(error).__name__)

@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from perdure.core import codec
 from perdure.core.approval import DEFAULT_APPROVAL, ApprovalRules
@@ -69,6 +69,19 @@ Body = Callable[[Try], Awaitable[str]]
 """What a step runs. Returns its value as JSON text: it knows best what of it needs checking."""
 
 
+@dataclass(frozen=True, slots=True)
+class Acting:
+    """That a step acts on the world: a fork asks first."""
+
+    kind: Literal["step", "task", "child"]
+    name: str
+    """Of what is called."""
+    step: str = ""
+    """Its address without the number of the try; empty: its own."""
+    simulate: Body | None = None
+    """What stands in for its body in a fork that may not act."""
+
+
 @dataclass(slots=True)
 class Pending:
     """An ask with everything needed to start it. Owner: the driver."""
@@ -82,6 +95,8 @@ class Pending:
     """Ended by the asking itself, once it is in the log."""
     then: Callable[[Event], None] | None = None
     """Called with the answer, in its turn."""
+    acting: Acting | None = None
+    """Set for what a fork may not begin without asking."""
 
 
 class Asker(Protocol):
@@ -136,21 +151,28 @@ class Context:
         event = await self._wait(Kind.STEP_RECORDED, address, digest, body=body)
         return event.data["value"]
 
-    async def record(self, address: str, digest: str, body: Body) -> Event:
-        """Like `step`; return the record itself."""
-        return await self._wait(Kind.STEP_RECORDED, address, digest, body=body)
+    async def record(self, address: str, digest: str, body: Body, *, acting: Acting | None = None) -> Event:
+        """Like `step`; return the record itself. `acting`: unless it changes nothing."""
+        pending = self._driver().ask(Kind.STEP_RECORDED, address, digest, body=body)
+        pending.acting = acting
+        try:  # as `_await` does, and a call less on the path of every step
+            return await pending.wait
+        except asyncio.CancelledError:
+            self._give_up(pending)
+            raise
 
     async def known(self, address: str, digest: str, scope: str, body: Body) -> bool:
         """Record a step that the code in `scope` may not have had when it was run before. False: it had not."""
         return await self._await(self._driver().ask_whether(address, digest, scope, body)) is not None
 
-    async def claim(self, item: BeginStep, body: Body) -> Event:
+    async def claim(self, item: BeginStep, body: Body, simulate: Body | None = None) -> Event:
         """Run `body` here once at most, claimed before it starts; return the event that says what became of it.
 
         An unknown outcome is waited out: for the ruling, or the late report.
         """
         pending = self._driver().ask(Kind.TASK_SCHEDULED, item.address, item.digest, item=item, body=body)
         pending.ask.patient = True
+        pending.acting = Acting("task", item.name, simulate=simulate)
         return await self._await(pending)
 
     async def signal(self, address: str, name: str) -> Event:
@@ -162,7 +184,9 @@ class Context:
 
     async def child(self, item: StartChild) -> Event:
         """Begin an execution of its own; return the event that says how it ended."""
-        return await self._wait(Kind.CHILD_STARTED, item.address, item.digest, item=item)
+        pending = self._driver().ask(Kind.CHILD_STARTED, item.address, item.digest, item=item)
+        pending.acting = Acting("child", item.agent)
+        return await self._await(pending)
 
     async def open(self, item: OpenToken) -> tuple[Event, Pending]:
         """Open a wait; return the event that says so, and the answer to come."""

@@ -13,6 +13,7 @@ from perdure.flow.asks import Ask
 from perdure.flow.bodies import Bodies
 from perdure.flow.claims import Claims
 from perdure.flow.context import Body, Context, Pending
+from perdure.flow.forks import Offers
 from perdure.flow.meter import Wait
 from perdure.flow.replay import Replay
 
@@ -35,6 +36,7 @@ class Desk:
         self.bodies = Bodies(execution, self.outbox.append, ring)
         self.finishing: tuple[str, Wait] | None = None
         self.claims = Claims(self.bodies, new_id)
+        self.offers = Offers(self.outbox.append)
         self._replay = replay
         self._pending: dict[str, Pending] = {}
 
@@ -89,12 +91,28 @@ class Desk:
         """Start these: bodies run, and everything else is to be written."""
         for ask in asks:
             pending = self._pending[ask.address]
-            if (item := pending.item) is not None:
-                if isinstance(item, BeginStep):
-                    self.claims.made(ask.address)
-                self.outbox.append(item if item.address == ask.address else replace(item, address=ask.address))
-            elif pending.body is not None:
-                self.bodies.start(ask, pending.body, self._replay.takeovers)
+            if pending.acting is not None and self._replay.forked:
+                self.offers.ask(pending, pending.acting)
+            else:
+                self._begin(pending)
+
+    def answered(self, items: tuple[Item, ...], events: list[Event], *, pausing: bool) -> None:
+        """Begin what a fork asked for among these and may do: itself, or what stands in for it."""
+        for pending in self.offers.allowed(items, events, pausing=pausing):
+            if pending.acting is None or pending.acting.simulate is None:
+                self._begin(pending)
+            else:
+                claim = pending.item if isinstance(pending.item, BeginStep) else None
+                self.bodies.simulate(pending.ask, pending.acting.simulate, claim)
+
+    def _begin(self, pending: Pending) -> None:
+        ask = pending.ask
+        if (item := pending.item) is not None:
+            if isinstance(item, BeginStep):
+                self.claims.made(ask.address)
+            self.outbox.append(item if item.address == ask.address else replace(item, address=ask.address))
+        elif pending.body is not None:
+            self.bodies.start(ask, pending.body, self._replay.takeovers)
 
     def set_deadline(self, delay_ms: int) -> None:
         """Have what the code does from now on end after a time, by the store's clock, with `CleanupOver`."""

@@ -79,6 +79,8 @@ class Replay:
         """The newest event fed."""
         self.takeovers = 0
         """Changes of holder since the last recorded asking: an unrecorded step may have been tried that often."""
+        self.forked = False
+        """Whether this is a fork, which asks before it acts."""
         self._signals = Signals()
         self._maps = Maps()
         self._ahead = Ahead(self._queue)
@@ -89,7 +91,9 @@ class Replay:
             if event.seq == self.last_seq + 1:
                 self._queue.append(event)
                 self.last_seq = event.seq
-                if event.kind is Kind.STEP_MAPPED:
+                if event.kind is Kind.FORKED:
+                    self.forked = True
+                elif event.kind is Kind.STEP_MAPPED:
                     self._maps.add(event)
                 elif self._ahead.wanted:
                     self._ahead.fed(event)

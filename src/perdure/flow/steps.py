@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import dataclasses
 import functools
 import inspect
 from collections.abc import Awaitable, Callable
@@ -25,7 +26,7 @@ from perdure.core.retry import next_pause
 from perdure.core.rules import TaskRules
 from perdure.core.witness import expect_record
 from perdure.errors import InvalidInput, LimitExceeded, PermanentError, RetryLater, Terminal
-from perdure.flow.context import Try, Unsuccessful
+from perdure.flow.context import Acting, Try, Unsuccessful
 from perdure.flow.scope import HERE, Scope, StepContext, here, variant
 
 T = TypeVar("T")
@@ -92,6 +93,14 @@ class Call:
     delivery: Delivery
     retry: Retry
     timeout_ms: int
+    simulate: Callable[..., Any] | None = None
+    """Stands in for the function in a fork that may not act."""
+
+    def simulated(self) -> Call | None:
+        """Return the call that stands in for this one."""
+        if self.simulate is None:
+            return None
+        return dataclasses.replace(self, function=self.simulate, delivery=Delivery.REPEATABLE)
 
     async def run(self) -> Any:
         """Call the function as it is, an `async def` on this loop, anything else in a thread of the loop's pool."""
@@ -114,6 +123,7 @@ async def step(
     delivery: DeliveryName | Delivery | None = None,
     retries: int | Retry | None = None,
     timeout: timedelta | None = None,
+    simulate: Callable[..., Any] | None = None,
     **options: Any,
 ) -> T: ...
 
@@ -127,6 +137,7 @@ async def step(
     delivery: DeliveryName | Delivery | None = None,
     retries: int | Retry | None = None,
     timeout: timedelta | None = None,
+    simulate: Callable[..., Any] | None = None,
     **options: Any,
 ) -> T: ...
 
@@ -139,6 +150,7 @@ async def step(
     delivery: DeliveryName | Delivery | None = None,
     retries: int | Retry | None = None,
     timeout: timedelta | None = None,
+    simulate: Callable[..., Any] | None = None,
     **options: Any,
 ) -> Any:
     """Run `function(*args, **options)`, record what it returns, and return that; run again, return what is recorded.
@@ -154,10 +166,20 @@ async def step(
     recorded ones: bind anything else with `functools.partial`. Plain functions run in a thread. The value is what JSON
     makes of it: tuples become lists, dataclasses objects.
 
+    `simulate` is called in its place, with the same arguments, in a fork that may not act (default: that of a `@tool`);
+    without one, such a step pauses the fork until somebody resumes it.
+
     Raises `StepFailed` when no attempt is left, `InvalidInput` (`bad_step`, `unserialisable`).
     """
     scope = here()
     call = _call(function, args, options, name=name, delivery=delivery, retries=retries, timeout=timeout)
+    if simulate is not None:
+        if call.delivery is Delivery.REPEATABLE:
+            raise InvalidInput(
+                f"step {call.name!r} has simulate with delivery='repeatable', which changes nothing: forks run it.",
+                code="bad_step",
+            )
+        call = dataclasses.replace(call, simulate=simulate)
     address = scope.address(call.name)
     if call.delivery is Delivery.AT_MOST_ONCE:
         return await _once(scope, call, address)
@@ -169,7 +191,8 @@ async def _try(scope: Scope, call: Call, address: str) -> Any:
     base = address
     for attempt in count(1):
         at = address if attempt == 1 else variant(address, f"try-{attempt}")
-        event = await scope.context.record(at, call.digest, _body(call, base, attempt))
+        acting = _acting(call, base, attempt)
+        event = await scope.context.record(at, call.digest, _body(call, base, attempt), acting=acting)
         base = event.address if attempt == 1 else base  # the log may call it by another name
         error = event.data.get("error")
         if error is None:
@@ -190,7 +213,8 @@ async def _once(scope: Scope, call: Call, address: str) -> Any:
         args={"args": list(call.args), **call.options},
         timeout_ms=call.timeout_ms,
     )
-    ended = await scope.context.claim(item, _claimed_body(call))
+    instead = call.simulated()
+    ended = await scope.context.claim(item, _claimed_body(call), instead and _claimed_body(instead))
     match ended.kind:
         case Kind.TASK_COMPLETED | Kind.EFFECT_RULED if ended.data.get("ruling") != "give_up":
             return ended.data["value"]
@@ -198,6 +222,15 @@ async def _once(scope: Scope, call: Call, address: str) -> Any:
             why = ended.data.get("error") or f"given up by {ended.data.get('by') or 'a person'}"
             code = ended.data.get("code") or "given_up"
             raise StepFailed(f"step {address!r} failed: {why}", code=code, address=address, error_type=code, attempts=1)
+
+
+def _acting(call: Call, base: str, attempt: int) -> Acting | None:
+    """Return what a fork has to know of it before it begins; None of what changes nothing."""
+    if call.delivery is Delivery.REPEATABLE:
+        return None
+    instead = call.simulated()
+    first = "" if attempt == 1 else base
+    return Acting("step", call.name, first, instead and _body(instead, base, attempt))
 
 
 def _claimed_body(call: Call) -> Callable[[Try], Awaitable[str]]:
@@ -290,7 +323,21 @@ def _call(
             "what is none with functools.partial.",
             code="unserialisable",
         ) from None
-    return Call(function, args, options, found, digest, mode, retry, timeout_ms)
+    simulate = _simulation_of(function) if mode is not Delivery.REPEATABLE else None
+    return Call(function, args, options, found, digest, mode, retry, timeout_ms, simulate)
+
+
+def _simulation_of(function: Callable[..., Any]) -> Callable[..., Any] | None:
+    """Return what stands in for a `@tool`, called like it. None if there is nothing, or it wants a worker's context."""
+    known = getattr(getattr(function, "__perdure_tool__", None), "simulation", None)
+    if known is None or known.context is not None:
+        return None
+
+    def simulate(*args: Any, **options: Any) -> Any:
+        given = inspect.signature(function).bind(*args, **options).arguments
+        return known.function(**{name: value for name, value in given.items() if name in known.wanted})
+
+    return simulate
 
 
 def _retry(retries: int | Retry | None, delivery: Delivery) -> Retry:

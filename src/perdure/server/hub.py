@@ -57,19 +57,18 @@ class Hub:
         calls: dict[Mailbox, list[tuple[Listener, Note]]] = {}
         with self._lock:
             for note in notes:
-                for topic in _topics(note):
-                    for box, listener in self._listeners.get(topic, ()):
-                        calls.setdefault(box, []).append((listener, note))
+                for box, listener in self._about(note):
+                    calls.setdefault(box, []).append((listener, note))
         for box, pairs in calls.items():
             box.put(partial(_give, box.loop, pairs))
 
-
-def _topics(note: Note) -> tuple[Topic, ...]:
-    """Return what a hint is about. What servers run themselves they run for every company, under names without one."""
-    own = (note.topic, note.key)
-    if note.topic == "tasks" and note.key.endswith(SERVER_QUEUE):
-        return own, ("tasks", SERVER_QUEUE)
-    return (own, ("tasks_all", "")) if note.topic == "tasks_all" else (own,)
+    def _about(self, note: Note) -> Sequence[Entry]:
+        """Return who listens to a hint. What servers run themselves they run for every company, under names without
+        one."""
+        own = self._listeners.get((note.topic, note.key), ())
+        if note.topic == "tasks" and note.key.endswith(SERVER_QUEUE):
+            return [*own, *self._listeners.get(("tasks", SERVER_QUEUE), ())]
+        return own if note.topic != "tasks_all" else [*own, *self._listeners.get(("tasks_all", ""), ())]
 
 
 def _give(loop: asyncio.AbstractEventLoop, pairs: Sequence[tuple[Listener, Note]]) -> None:

@@ -47,6 +47,13 @@ async def end_of(bench: NodeBench, company: str, execution: str) -> ExecutionVie
     return await bench.node.api(company).execution(execution)
 
 
+async def scheduled(bench: NodeBench, company: str, execution: str) -> None:
+    async with asyncio.timeout(PATIENCE):
+        async for event in bench.node.api(company).follow(execution):
+            if event.kind is Kind.TASK_SCHEDULED:
+                return
+
+
 @pytest.mark.parametrize("delivery", ["at_least_once", "at_most_once"])
 async def test_a_server_calls_the_tools_of_every_company(tmp_path: Path, delivery: str) -> None:
     async with (
@@ -81,11 +88,7 @@ async def test_the_same_request_gets_the_same_tasks_of_all_companies(tmp_path: P
         await known(bench.node)
         for company in COMPANIES:
             api = bench.node.api(company)
-            execution = (await api.start(StartRequest(spec(pay(server)), "hi"))).id
-            async with asyncio.timeout(PATIENCE):
-                async for event in api.follow(execution):
-                    if event.kind is Kind.TASK_SCHEDULED:
-                        break
+            await scheduled(bench, company, (await api.start(StartRequest(spec(pay(server)), "hi"))).id)
         source = ServerTaskSource(bench.node, TOOLS, OrderedDict())
         request = LeaseRequest("local/wrk", "n", (), 10)
         first, again = await source.take(request), await source.take(request)
