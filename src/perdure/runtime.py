@@ -16,7 +16,6 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from perdure.agent.agent import Agent
-from perdure.agent.tool import ToolDefinition
 from perdure.client.discover import key_for, running_server
 from perdure.client.functions import HttpFunctionSource
 from perdure.client.handle import AgentHandle
@@ -26,7 +25,6 @@ from perdure.client.results import AgentResult
 from perdure.client.schedules import Schedules
 from perdure.client.tasks import HttpTaskSource
 from perdure.core.views import ExecutionSummary
-from perdure.core.work import Lane
 from perdure.engine.keys import DEFAULT_COMPANY
 from perdure.engine.sweep import LOCAL_WORKER
 from perdure.errors import UserError
@@ -40,7 +38,7 @@ from perdure.wire.worker_lock import default_folder
 from perdure.worker.declared import Declared, durable_definition, start_request
 from perdure.worker.function_service import FunctionPlace, FunctionServices
 from perdure.worker.loop import Worker, WorkerOptions
-from perdure.worker.main import lanes_of
+from perdure.worker.main import tool_worker
 
 T = TypeVar("T")
 
@@ -72,7 +70,8 @@ class AgentRuntime(Outside):
         slots: int = 16,
         join: bool = True,
     ) -> None:
-        """`serve_tools=False` leaves the tools of `run` and `start` to others. `slots`: tools at once, per agent.
+        """`serve_tools=False` leaves the tools of `run` and `start` to others. `slots`: tools at once, of all agents
+        that one `serve` names together, and of each that `run` or `start` brings.
 
         `models` answers for models when this process is the server; by default those of the installed extras.
         `join=False` shares the file with no other process: whoever comes second meets `StoreInUse` (`store_in_use`).
@@ -95,6 +94,7 @@ class AgentRuntime(Outside):
         self._source: TaskSource | None = None
         self._shared: SharedStore | None = None
         self._workers: dict[str, tuple[Worker, Future[None]]] = {}
+        """By agent; those that are served together have one."""
         self._functions = FunctionServices(self._service.submit, self._function_place)
         self._closed = False
 
@@ -132,8 +132,7 @@ class AgentRuntime(Outside):
         """Run the tools of agents, and durable functions, for executions begun anywhere; if `blocking`, until it is
         cancelled."""
         self._ensure_open()
-        for one in declared:
-            self._serve(one)
+        self._serve(*declared)
         if blocking:
             await asyncio.Event().wait()
 
@@ -219,9 +218,10 @@ class AgentRuntime(Outside):
             self._closed = True
             _open.discard(self)
             workers, self._workers = self._workers, {}
-        for worker, _done in workers.values():
+        running = dict(workers.values())
+        for worker in running:
             worker.stop()
-        for done in [*self._functions.stop(), *(done for _worker, done in workers.values())]:
+        for done in [*self._functions.stop(), *running.values()]:
             done.result()
         self._service.wait(self._say_goodbye())
         if self._shared is not None:
@@ -262,18 +262,16 @@ class AgentRuntime(Outside):
         self._shared = SharedStore(self._store or default_store(), models, self._service, self._join)
         self._api, self._source = self._shared.open()
 
-    def _serve(self, declared: Declared) -> None:
-        """Have a worker for the agent's tools, or for the durable function, in this process, once."""
-        if not isinstance(declared, Agent):
-            self._functions.serve(durable_definition(declared))
-            return
-        agent, lanes = declared, declared.lanes()
-        if not lanes:
-            return
+    def _serve(self, *declared: Declared) -> None:
+        """Have one worker in this process for the tools of all agents that have none yet, and run durable functions."""
+        agents = list({id(one): one for one in declared if isinstance(one, Agent)}.values())
+        for one in declared:
+            if not isinstance(one, Agent):
+                self._functions.serve(durable_definition(one))
         with self._lock:
-            known = self._workers.get(agent.name)
-            if known is None:
-                self._workers[agent.name] = self._new_worker(agent, lanes)
+            new = [agent for agent in agents if agent.lanes() and agent.name not in self._workers]
+            if new:
+                self._workers.update(dict.fromkeys((agent.name for agent in new), self._new_worker(new)))
 
     def _function_place(self) -> FunctionPlace:
         """Return where durable functions are served now."""
@@ -283,17 +281,16 @@ class AgentRuntime(Outside):
         assert self._url is not None
         return FunctionPlace(partial(HttpFunctionSource, self._url, self._key), self._source)
 
-    def _new_worker(self, agent: Agent, lanes: dict[Lane, ToolDefinition]) -> tuple[Worker, Future[None]]:
+    def _new_worker(self, agents: Sequence[Agent]) -> tuple[Worker, Future[None]]:
         assert self._source is not None
         owner = self._shared is not None and self._shared.node is not None
         options = WorkerOptions(
             slots=self._slots,
             tool_loop=self._caller_loop,
-            dependencies=agent.dependencies,
             id_prefix=LOCAL_WORKER if owner else "",
             outbox=None if owner else default_folder(),
         )
-        worker = Worker(self._source, lanes, options)
+        worker = tool_worker(self._source, agents, options)
         return worker, self._service.submit(worker.run())
 
 
@@ -325,9 +322,7 @@ def default_store() -> Path:
 def local_worker(node: Node, agents: Sequence[Agent]) -> Worker:
     """Return a worker for the tools of `agents` in the process that owns the store. Whoever takes the store over knows
     that it died with its owner."""
-    own = {agent.name: agent.dependencies for agent in agents if agent.dependencies is not None}
-    options = WorkerOptions(agent_dependencies=own, id_prefix=LOCAL_WORKER)
-    return Worker(node.tasks(DEFAULT_COMPANY), lanes_of(agents), options)
+    return tool_worker(node.tasks(DEFAULT_COMPANY), agents, WorkerOptions(id_prefix=LOCAL_WORKER))
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:
