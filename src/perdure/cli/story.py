@@ -281,6 +281,7 @@ _NEWS: dict[Kind, tuple[str, str, str]] = {
     Kind.TIMER_SET: ("◷", "dim", "timer"),
     Kind.WAIT_OPENED: ("◷", "dim", "waits"),
     Kind.WAIT_RESOLVED: ("▸", "cyan", "token"),
+    Kind.APPROVAL_ESCALATED: ("▸", "yellow", "approval escalated"),
     Kind.SIGNAL: ("✉", "cyan", "signal"),
     Kind.CHILD_STARTED: ("▸", "dim", "child"),
     Kind.CHILD_ENDED: ("■", "dim", "child ended"),

@@ -438,6 +438,8 @@ def _waited_for(event: Event) -> News | None:
         case Kind.WAIT_RESOLVED if said["decision"] in TOKEN_ENDS:
             answer = said.get("error", said.get("value"))
             return News(event.kind, event.at_ms, f"{said['decision']}: {answer}", said["by"])
+        case Kind.APPROVAL_ESCALATED:
+            return News(event.kind, event.at_ms, f"to {', '.join(said['to'])}")
         case Kind.CHILD_STARTED:
             return News(event.kind, event.at_ms, f"{said['agent']} as {said['execution']}")
         case Kind.CHILD_ENDED:

@@ -57,6 +57,8 @@ class Kind(StrEnum):
     """It was answered. `decision`, `by`, `reason`, `at_ms`."""
     APPROVAL_VOTED = "approval_voted"
     """One of several who must agree has spoken; it is still open. `decision`, `by`, `reason`."""
+    APPROVAL_ESCALATED = "approval_escalated"
+    """Nobody had decided in time: others may decide, too. `id`, `to`, `after_ms`."""
     SIGNAL = "signal"
     """Somebody signalled the execution. `name`, `value`, `by`, `dedupe`."""
     CHILD_STARTED = "child_started"
@@ -93,6 +95,7 @@ SINCE_2 = frozenset(
         Kind.TASK_REVIVED,
         Kind.EFFECT_CONTRADICTED,
         Kind.APPROVAL_VOTED,
+        Kind.APPROVAL_ESCALATED,
         Kind.SIGNAL,
         Kind.CHILD_STARTED,
         Kind.CHILD_ENDED,

@@ -13,6 +13,9 @@ from perdure.store.protocol import Row
 from perdure.store.rows import ExecutionRow
 from perdure.store.tx import Tx
 
+ESCALATION = "escalation"
+"""Kind of the deadline at which others may decide, too."""
+
 
 def call_digest(tool: str, args: dict[str, Any], address: str) -> str:
     """Return what an approval is bound to: this tool, with these arguments, at this step."""
@@ -40,6 +43,8 @@ def open_approval(tx: Tx, row: ExecutionRow, item: OpenApproval) -> None:
     )
     if expires_ms is not None:
         tx.run("set_expiry", **scope, due_ms=expires_ms)
+    if item.rules.escalate_ms:
+        tx.run("set_deadline", **scope, kind=ESCALATION, due_ms=tx.now_ms + item.rules.escalate_ms)
 
 
 def may_schedule(tx: Tx, row: ExecutionRow, item: ScheduleTask) -> bool:

@@ -15,7 +15,7 @@ from perdure.core.codec import Json
 from perdure.core.events import Kind
 from perdure.core.ids import shard_of
 from perdure.core.views import Decision
-from perdure.engine.approvals import call_digest
+from perdure.engine.approvals import ESCALATION, call_digest
 from perdure.engine.wake import wake
 from perdure.errors import Conflict, NotFound
 from perdure.store.operation import Steps, operation
@@ -177,6 +177,8 @@ def _resolve(tx: Tx, point: Point, decision: str, by: str, reason: str, more: di
     )
     if point.row["expires_ms"] is not None:
         tx.run("delete_expiry", **point.scope)
+    if point.rules.escalate_ms:
+        tx.run("delete_deadline", **point.scope, kind=ESCALATION)
     facts = {"id": point.row["id"], "decision": decision, "by": by, "reason": reason, **given}
     tx.append(point.execution, Kind.WAIT_RESOLVED, point.row["address"], data=facts)
     wake(tx, point.execution)

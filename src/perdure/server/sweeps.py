@@ -13,8 +13,10 @@ from typing import TypeVar
 
 from perdure import failpoints
 from perdure.core.ports import Clock
+from perdure.engine.approvals import ESCALATION
 from perdure.engine.children import LEFT
 from perdure.engine.due import Name, Pick, Sweep, first_due, name_of
+from perdure.engine.escalate import ESCALATING, escalate_approvals
 from perdure.engine.expire import UNDECIDED, expire_approvals
 from perdure.engine.orphans import LEAVING, cancel_children
 from perdure.engine.policy import UNRULED, rule_by_policy
@@ -67,6 +69,7 @@ SWEEPS: tuple[SweepKind, ...] = (
     SweepKind(TRIES, "tries_ms", expire_tries, OVERDUE),
     SweepKind(EXPIRY, "token_ms", expire_tokens, EXPIRING),
     SweepKind("approvals", "approval_ms", expire_approvals, UNDECIDED),
+    SweepKind(ESCALATION, "escalation_ms", escalate_approvals, ESCALATING),
     SweepKind("schedules", "schedule_ms", fire_schedules, TICKING),
     SweepKind(LEFT, "children_ms", cancel_children, LEAVING),
     SweepKind("rule", "rule_ms", rule_by_policy, UNRULED),

@@ -19,7 +19,7 @@ KINDS = frozenset(
     "started taken_over step_recorded task_scheduled task_begun attempt_failed attempt_lost task_completed task_failed "
     "task_uncertain effect_ruled waitpoint_opened waitpoint_resolved timer_set timer_fired message paused resumed "
     "stop_requested cancel_requested stuck completed failed cancelled task_revived effect_contradicted approval_voted "
-    "signal child_started child_ended step_mapped forked".split()
+    "approval_escalated signal child_started child_ended step_mapped forked".split()
 )
 TERMINAL = frozenset({"completed", "failed", "cancelled"})
 TASK_ENDED = frozenset({"task_completed", "task_failed"})

@@ -114,6 +114,7 @@ SELECT
     (SELECT MIN(lease_until_ms) FROM owned) AS owned_ms,
     (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'token') AS token_ms,
     (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'approval') AS approval_ms,
+    (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'escalation') AS escalation_ms,
     (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'children') AS children_ms,
     (SELECT MIN(next_ms) FROM schedules WHERE paused = 0) AS schedule_ms,
     (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'tries') AS tries_ms,
