@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from perdure.flow.driver import Run
+from perdure.core.events import Event
+from perdure.errors import LeaseLost
+from perdure.flow.driver import Outcome, Run
+from perdure.flow.journal import Journal
 
 
 @dataclass(slots=True)
@@ -48,6 +52,24 @@ class ParkedRuns:
             closing = asyncio.get_running_loop().create_task(old.run.close(), name=f"close {oldest}")
             self._closing.add(closing)
             closing.add_done_callback(self._closing.discard)
+
+    async def drive(self, owned: dict[str, Live], live: Live, journal: Journal, events: Iterable[Event]) -> Outcome:
+        """Drive a run as the one of its execution in `owned`: to be kept if it parks, else to be thrown away."""
+        execution = live.run.execution
+        if (older := owned.get(execution)) is not None:  # its lease ran out here, and it came back here
+            older.run.interrupt(LeaseLost(f"execution {execution} was claimed again"))
+        owned[execution] = live
+        outcome: Outcome = "lost"
+        try:
+            outcome = await live.run.drive(journal, events)
+        finally:
+            if owned.get(execution) is live:
+                del owned[execution]
+            if outcome != "parked":
+                await live.run.close()
+        if outcome == "parked":
+            self.keep(execution, live)
+        return outcome
 
     async def take(self, execution: str, fence: int) -> Live | None:
         """Give up the run of an execution that was claimed under `fence`; None if it has to be run from its log.

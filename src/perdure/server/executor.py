@@ -27,7 +27,7 @@ from perdure.engine.query import events_of
 from perdure.engine.sweep import Drop, Renew, drop, renew
 from perdure.errors import LeaseLost, PerdureError, StoreFailed, UserError
 from perdure.flow.context import Failed
-from perdure.flow.driver import Outcome, Run
+from perdure.flow.driver import Run
 from perdure.flow.parked import Live, ParkedRuns
 from perdure.log import get_log
 from perdure.models.port import Models
@@ -184,23 +184,13 @@ class Executor:
             return
         finally:
             self._opening.discard(execution)
-        if (older := self._owned.get(execution)) is not None:  # its lease ran out here, and it came back here
-            older.run.interrupt(LeaseLost(f"execution {execution} was claimed again"))
-        self._owned[execution] = live
         limit = self._limited(live, claimed)
-        outcome: Outcome = "lost"
         try:
             ear.listen_for(live.run)
-            outcome = await live.run.drive(journal, events)
+            outcome = await self._parked.drive(self._owned, live, journal, events)
         finally:
             if limit is not None:
                 limit.cancel()
-            if self._owned.get(execution) is live:
-                del self._owned[execution]
-            if outcome != "parked":
-                await live.run.close()
-        if outcome == "parked":
-            self._parked.keep(execution, live)
         log.debug("execution.let_go", execution=execution, outcome=outcome)
 
     def _limited(self, live: Live, claimed: Claimed) -> asyncio.Task[None] | None:

@@ -21,7 +21,7 @@ from perdure.core.tokens import Issuer
 from perdure.core.work import FunctionLane
 from perdure.errors import LeaseLost, UserError
 from perdure.flow.context import Context
-from perdure.flow.driver import Function, Outcome, Run
+from perdure.flow.driver import Function, Run
 from perdure.flow.durable import DurableDefinition, run_durable
 from perdure.flow.journal import Journal
 from perdure.flow.parked import Live, ParkedRuns
@@ -163,7 +163,8 @@ class Stable:
         try:
             live, events = await self._open(claimed, journal)
             live.run.hint((), lease.heard)
-            await self._drive_live(claimed.execution, live, journal, events)
+            outcome = await self._parked.drive(self._owned, live, journal, events)
+            log.debug("execution.let_go", execution=claimed.execution, outcome=outcome)
         except LeaseLost:
             log.info("execution.lost", execution=claimed.execution, fence=claimed.fence)
         except _POISON as error:
@@ -179,22 +180,6 @@ class Stable:
             await journal.halt("stick", Reason.POISON, message)
         except LeaseLost:
             return
-
-    async def _drive_live(self, execution: str, live: Live, journal: Journal, events: list[Event]) -> None:
-        if (older := self._owned.get(execution)) is not None:  # its lease ran out here, and it came back here
-            older.run.interrupt(LeaseLost(f"execution {execution} was claimed again"))
-        self._owned[execution] = live
-        outcome: Outcome = "lost"
-        try:
-            outcome = await live.run.drive(journal, events)
-        finally:
-            if self._owned.get(execution) is live:
-                del self._owned[execution]
-            if outcome != "parked":
-                await live.run.close()
-        if outcome == "parked":
-            self._parked.keep(execution, live)
-        log.debug("execution.let_go", execution=execution, outcome=outcome)
 
     async def _open(self, claimed: ClaimedExecution, journal: Journal) -> tuple[Live, list[Event]]:
         """Return a live run and the events it has not seen: the cached one, or a new one and the whole log."""
