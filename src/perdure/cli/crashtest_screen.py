@@ -71,14 +71,20 @@ class Screen(Watcher):
             self._broken(heading, runs)
         for run in result.runs:
             if not run.fired and not run.broken:
-                self._print(f"\n· {run.strike}: the boundary was not reached. Again: {self._again(run.strike)}")
+                self._print(f"\n· {run.strike}: the boundary was not reached. Again:")
+                self._command(run)
         for weight in ("doubt", "waits"):
             for finding, runs in _grouped(result, weight):
                 mark, style, _ = MARKS[weight]
                 self._out.print()
                 self._out.print(Text(f"{mark} {finding.what}", style=style))
-                self._print(f"At {_names(runs)}: {finding.how}", 2)
+                self._print(f"At {_names(runs)}. {finding.how[:1].upper()}{finding.how[1:]}", 2)
         self._resolved(result)
+        if again := sum(run.asked_again for run in result.runs):
+            self._print("")
+            self._print(
+                f"{plural(again, 'model request')} in flight at a kill had to be made again: may be paid twice."
+            )
         self._promises(result)
         self._last(result, folder)
 
@@ -98,7 +104,7 @@ class Screen(Watcher):
         self._out.print(table)
         seen = {outcome_of(run) for run in result.runs}
         legend = [f"{mark} {meaning}" for name, (mark, _, meaning) in MARKS.items() if name in seen]
-        self._out.print(Text("   ".join(legend), style="dim"))
+        self._out.print(Text("\n".join(legend), style="dim"))
 
     def _broken(self, finding: Finding, runs: list[tuple[Ran, Finding]]) -> None:
         self._out.print()
@@ -107,7 +113,7 @@ class Screen(Watcher):
             self._print(finding.how, 2)
         for run, _ in runs:
             self._print(f"{run.strike}: {run.cause}. Again:", 2)
-            self._print(self._again(run.strike), 6)
+            self._command(run)
         if finding.cures:
             self._print("To change, one of:", 2)
             for cure in finding.cures:
@@ -141,13 +147,20 @@ class Screen(Watcher):
         stops = sum(run.fired for run in result.runs if run.boundary.startswith("stop."))
         did = f"{plural(len(result.runs), 'run')}, {plural(kills, 'kill')}, {plural(stops, 'stop')} past a lease"
         bad = sum(not run.ok for run in result.runs)
-        end = f"something is wrong in {plural(bad, 'run')}. Their files: {folder}" if bad else "every promise held."
+        unsure = any(one.weight == "doubt" for run in result.runs for one in run.findings)
+        held = "every promise held, as far as was counted." if unsure else "every promise held."
+        end = f"something is wrong in {plural(bad, 'run')}. Their files: {folder}" if bad else held
         self._print(f"\n{did} in {result.seconds:g} s: {end}")
+
+    def _command(self, run: Ran) -> None:
+        """Print what makes a run again, on one line however long."""
+        self._out.print(Text(f"      {self._again(run.strike)}"), soft_wrap=True)
 
     def _print(self, text: str, indent: int = 0) -> None:
         """Print prose: in a terminal in whole words below each other, else on one line."""
         width = self._out.width - 1 if self._out.is_terminal else len(text) + indent + 1
-        first, later = " " * indent, " " * (indent + 2)
+        first = " " * indent
+        later = first + "  " * text.startswith("- ")
         for line in text.split("\n"):
             folded = textwrap.fill(
                 line,

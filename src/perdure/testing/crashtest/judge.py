@@ -129,12 +129,12 @@ class _Judged:
 
 
 def called(evidence: Evidence, baseline: Baseline, strike: Strike) -> str:
-    """Return the tool whose call was under way at the strike, as far as that can be told; else nothing."""
+    """Return the tools whose calls were under way at the strike, as far as that can be told; else nothing."""
     tools = _tools_by_step(evidence)
     marked = (Kind.ATTEMPT_LOST, Kind.TASK_UNCERTAIN)
-    hit = next((event["address"] for event in evidence.events if event["kind"] in marked), None)
-    if hit in tools:
-        return tools[hit]
+    hit = {event["address"] for event in evidence.events if event["kind"] in marked} & tools.keys()
+    if hit:
+        return ", ".join(sorted({tools[address] for address in hit}))
     order = {
         "body.before": baseline.calls,
         "body.after": baseline.calls,
@@ -160,7 +160,7 @@ def _tools_by_step(evidence: Evidence) -> dict[str | None, str]:
 
 def _processes(case: _Judged) -> Iterator[Finding]:
     evidence = case.evidence
-    for broken in evidence.broken:
+    for broken in dict.fromkeys(evidence.broken):
         yield Finding("broken", "P9", broken)
     if not (evidence.ended or evidence.parked):
         yield Finding("broken", "P9", f"it did not end in time: {evidence.why}")
@@ -188,13 +188,19 @@ def _how(case: _Judged, tool: str) -> str:
         Delivery.REPEATABLE: "which `repeatable` allows: it says that a call changes nothing",
         Delivery.AT_LEAST_ONCE: "which `at_least_once` allows: it says that the receiver recognises the key",
         Delivery.TRANSACTIONAL: "which `transactional` allows: it says that effect and record are one transaction",
-    }.get(Delivery(mode), "which its delivery forbids")
+        Delivery.AT_MOST_ONCE: "the second time because it was ruled that it had not happened, and then it did",
+    }[Delivery(mode)]
     return f"{ran}, {allowed}."
 
 
 def cures(delivery: str, tool: str) -> tuple[str, ...]:
     """Return what the author of a tool that acted twice may do: any one of these."""
     name = tool or "the tool"
+    if delivery == Delivery.AT_MOST_ONCE:
+        return (
+            f"settle_seconds on {name}: so long may its request still be under way, and nobody may rule before",
+            "a probe that makes sure before it answers, for example by cancelling what the key stands for",
+        )
     once = f'delivery="at_most_once" on {name}: it is not run again by itself; a probe or a person rules'
     key = f"give ctx.idempotency_key to whatever {name} calls, if that recognises keys, and keep at_least_once"
     own = f'delivery="transactional" and perdure.ledger, if {name} writes into a database of your own'
@@ -260,8 +266,11 @@ def _again(case: _Judged) -> Iterator[Finding]:
         if count < 2 or tool in case.baseline.acting or case.delivery(tool) != Delivery.AT_LEAST_ONCE:
             continue
         what = f"{tool} may be done twice: its body started {count} times with the same key, and nobody counted."
-        how = "Whether the receiver recognised the key, only a count can tell: tell_effect, or --observe."
-        yield Finding("doubt", "once", what, how, cures(case.delivery(tool), tool)[:2])
+        how = (
+            'If it changes nothing, say delivery="repeatable". Else have it counted, by tell_effect or `observe`: only '
+            "that tells whether the receiver recognised the key."
+        )
+        yield Finding("doubt", "once", what, how, cures(case.delivery(tool), tool))
 
 
 def _unknown(case: _Judged) -> Iterator[Finding]:
@@ -277,7 +286,14 @@ def _unknown(case: _Judged) -> Iterator[Finding]:
             yield Finding("waits", "P3", what, str(event["data"].get("why", "")))
         elif event["kind"] == Kind.TASK_FAILED and case.evidence.ended:
             error = event["data"].get("error", "")
-            yield Finding("doubt", "P2", f"{tool} was given up, and the model was told: {error}")
+            how = "No try was left: `retries` says how many follow a failed one."
+            yield Finding("doubt", "P2", f"{tool} was given up, and the model was told: {error}", how)
+
+
+def asked_again(evidence: Evidence) -> int:
+    """Return how many model requests were made again, because the server died before it had stored the reply."""
+    asked = Counter(entry.step for entry in evidence.world if entry.name == MODEL_REQUEST)
+    return sum(count - 1 for count in asked.values())
 
 
 def resolved(evidence: Evidence) -> list[str]:
@@ -291,6 +307,7 @@ def resolved(evidence: Evidence) -> list[str]:
             unknown.add(address)
         elif address in unknown and event["kind"] == Kind.EFFECT_RULED:
             found.append(f"{tools.get(address)} was uncertain: ruled {data['ruling']!r} by {data['by']}")
+            unknown.discard(address)
         elif address in unknown and event["kind"] == Kind.TASK_COMPLETED:
             found.append(f"{tools.get(address)} was uncertain: its worker reported after all")
     return found

@@ -56,6 +56,7 @@ def as_json(result: Result, again: Again) -> dict[str, Any]:
         ],
         "runs": [{"outcome": outcome_of(run), **asdict(run), "again": again(run.strike)} for run in result.runs],
         "not_passed": list(result.passed_by),
+        "model_calls_maybe_paid_twice": sum(run.asked_again for run in result.runs),
         "kills": sum(run.kills for run in result.runs),
         "seconds": result.seconds,
     }

@@ -11,7 +11,7 @@ from typing import Any
 
 from perdure.errors import InvalidInput
 from perdure.testing.crashtest.boundaries import MOST, Boundary, Strike, chosen, spread
-from perdure.testing.crashtest.judge import Baseline, Finding, baseline_of, called, judge, resolved
+from perdure.testing.crashtest.judge import Baseline, Finding, asked_again, baseline_of, called, judge, resolved
 from perdure.testing.crashtest.one_run import Evidence, Plan, Run
 from perdure.testing.crashtest.place import Place
 from perdure.testing.crashtest.roles import load_all
@@ -45,12 +45,14 @@ class Ran:
     cause: str
     """What was done to it, as a clause."""
     call: str
-    """The tool whose call was under way, where that can be told."""
+    """The tools whose calls were under way, where that can be told."""
     fired: bool
     state: str
     """How the execution stood in the end."""
     seconds: float
     kills: int
+    asked_again: int
+    """Model requests that were made again because the first was in flight: may be paid twice."""
     findings: tuple[Finding, ...] = ()
     resolved: tuple[str, ...] = ()
     folder: str = ""
@@ -177,6 +179,7 @@ class _Session:
             state=str(evidence.view.get("state", "")),
             seconds=evidence.seconds,
             kills=evidence.kills,
+            asked_again=asked_again(evidence),
             findings=tuple(found),
             resolved=tuple(resolved(evidence)),
             folder=str(folder) if broken or self.options.keep or not evidence.fired else "",
@@ -194,7 +197,7 @@ def _undisturbed(plan: Plan, options: Options) -> Baseline:
     completed = evidence.ended and evidence.events[-1]["kind"] == "completed"
     if not completed or evidence.broken:
         failed = evidence.events[-1]["data"].get("error", "") if evidence.ended else evidence.why
-        why = " ".join([*evidence.broken, str(failed)]).strip()
+        why = " ".join([*dict.fromkeys(evidence.broken), str(failed)]).strip()
         raise InvalidInput(
             f"the run does not complete even when nobody is killed: {why} Its files are in {folder}.",
             code="baseline_broken",
