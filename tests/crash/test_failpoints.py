@@ -17,9 +17,11 @@ from crash_points import Point
 
 POINTS = crash_points.points()
 NAMES = {point.name for point in POINTS}
+SWEPT = [point for point in POINTS if not point.on_the_side and not point.unreached]
+TOURS = crash_points.tours()
 
 
-@pytest.mark.parametrize("point", [one for one in POINTS if not one.unreached], ids=lambda point: point.name)
+@pytest.mark.parametrize("point", SWEPT, ids=lambda point: point.name)
 def test_the_report_ends_right_when_its_holder_is_killed_at(point: Point, crash: Callable[[Case], Outcome]) -> None:
     case = point.case((point.holder,), layout="joint")
     outcome = crash(case)
@@ -27,6 +29,30 @@ def test_the_report_ends_right_when_its_holder_is_killed_at(point: Point, crash:
     assert outcome.problems == [], outcome
     assert outcome.kills == case.planned_kills, outcome
     assert set(outcome.seen) <= NAMES, "points that crash_points does not find in the code"
+
+
+@pytest.mark.parametrize("case", TOURS, ids=lambda case: case.name)
+def test_an_errand_is_done_when_somebody_is_killed_at_each_of_its_points_in_turn(
+    case: Case, crash: Callable[[Case], Outcome]
+) -> None:
+    outcome = crash(case)
+    assert outcome.unfired == [], f"never passed in this run: {outcome}"
+    assert outcome.problems == [], outcome
+    assert outcome.kills == case.planned_kills, outcome
+    assert set(outcome.seen) <= NAMES, "points that crash_points does not find in the code"
+
+
+def test_a_function_outlives_its_worker_and_its_server_and_passes_all_other_points(
+    crash: Callable[[Case], Outcome],
+) -> None:
+    """Kills at each of these points: `test_functions.py`, and the crash matrix."""
+    case = crash_points.tour_of_functions()
+    outcome = crash(case)
+    assert outcome.ok, outcome
+    assert outcome.kills == case.planned_kills, outcome
+    toured = {strike.point for tour in TOURS for strike in tour.strikes}
+    left = {point.name for point in POINTS if point.on_the_side and not point.unreached} - toured
+    assert left <= set(outcome.seen), f"never passed: {sorted(left - set(outcome.seen))}"
 
 
 @pytest.mark.parametrize("layout", ["separate", "joint", "embedded"])

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crash_agent import CSV, PROMPT
+from crash_errands import BEFORE
+from crash_errands import ERRANDS as SIDE_ERRANDS
 from perdure import Agent, AgentHandle, AgentRuntime, Conflict
 from perdure.client.discover import running_server
 from perdure.client.stream_events import ApprovalRequested, ExecutionPaused, ToolScheduled, ToolUncertain
@@ -24,64 +26,76 @@ LEAK_BYTES = 512 * 1024 * 1024
 ERRANDS = ("send", "signal", "pause", "browse", "discover", "cancel", "stop")
 """`send` says something to the running agent; `signal` signals it, which no agent looks at; `pause` pauses it, and
 resumes it when it has heard of it; `browse` asks everything there is to ask; `discover` looks for the server; `cancel`
-and `stop` start another execution and end it."""
+and `stop` start another execution and end it. Those of `crash_errands` are errands as well."""
 
 
 class Client:
     """One life of the client."""
 
     def __init__(self, runtime: AgentRuntime, agent: Agent, setup: Setup) -> None:
-        self._runtime, self._agent, self._setup = runtime, agent, setup
+        self.runtime, self.setup = runtime, setup
+        self._agent = agent
         self._log = ClientLog(setup.client_log)
         self._world = World(setup.world_url())
 
     def see_through(self, *, serve: bool = False) -> None:
         """Return once the report's result is written down."""
+        for errand in self.setup.errands:
+            if errand in BEFORE:
+                SIDE_ERRANDS[errand](self)
         handle = self._attach("report", PROMPT, serve=serve)
-        for errand in self._setup.errands:
-            getattr(self, f"_{errand}")(handle)
+        for errand in self.setup.errands:
+            if errand in ERRANDS:
+                getattr(self, f"_{errand}")(handle)
+            elif errand not in BEFORE:
+                SIDE_ERRANDS[errand](self)
         for event in handle.stream():
             match event:
                 case ApprovalRequested():
-                    self._approve(handle, event.approval_id)
-                case ToolUncertain() if self._setup.rules:
+                    self.approve(handle, event.approval_id)
+                case ToolUncertain() if self.setup.rules:
                     self._rule(handle)
                 case ExecutionPaused():
                     self._resume(handle)
-                case ToolScheduled() if self._setup.leaks:
+                case ToolScheduled() if self.setup.leaks:
                     _leak()
                 case _:
                     pass
         result = handle.result()
         found = {"execution": handle.execution_id, "status": str(result.status), "output": result.output}
-        draft = self._setup.result.with_suffix(".part")
+        draft = self.setup.result.with_suffix(".part")
         draft.write_text(json.dumps(found), encoding="utf-8")
-        draft.replace(self._setup.result)
+        draft.replace(self.setup.result)
 
     def _attach(self, key: str, prompt: str, *, serve: bool = False) -> AgentHandle:
         """Return the execution that an earlier life wrote down; else start it, or find it, by its key."""
-        note = self._setup.folder / f"{key}.id"
+        if serve and (self.setup.folder / f"{key}.id").exists():
+            self.runtime.serve(self._agent, blocking=False)
+        return self.begin(key, self._agent, prompt)
+
+    def begin(self, key: str, declared: Any, *given: str) -> AgentHandle:
+        """Start an execution, or find the one that an earlier life started under the same key."""
+        note = self.setup.folder / f"{key}.id"
         if note.exists():
-            if serve:
-                self._runtime.serve(self._agent, blocking=False)
-            return AgentHandle(note.read_text(encoding="utf-8"), self._runtime)
+            return AgentHandle(note.read_text(encoding="utf-8"), self.runtime)
         with self._log.asking("start", key=key) as asked:
-            handle = self._runtime.start(self._agent, prompt, idempotency_key=key)
+            handle = self.runtime.start(declared, *given, idempotency_key=key)
             asked.execution = handle.execution_id
         draft = note.with_suffix(".part")
         draft.write_text(handle.execution_id, encoding="utf-8")
         draft.replace(note)
         return handle
 
-    def _approve(self, handle: AgentHandle, approval: str) -> None:
+    def approve(self, handle: AgentHandle, approval: str) -> None:
+        """Say yes, unless that was said."""
         if approval not in [one.id for one in handle.get_status().approvals]:
             return  # an earlier life decided it
-        self._ask("decide", handle, lambda: handle.approve(approval, by="ops"), approval=approval, decision="approve")
+        self.ask("decide", handle, lambda: handle.approve(approval, by="ops"), approval=approval, decision="approve")
 
     def _rule(self, handle: AgentHandle) -> None:
         """Look at the world: what it saw has happened, and anything else may be run."""
-        api = self._runtime.api
-        for effect in self._runtime.wait(api.effects(execution=handle.execution_id, state="uncertain")):
+        api = self.runtime.api
+        for effect in self.runtime.wait(api.effects(execution=handle.execution_id, state="uncertain")):
             seen = [
                 entry
                 for entry in self._world.entries()
@@ -90,22 +104,22 @@ class Client:
             ruling = "happened" if seen else "run"
             value: Any = {"seen": seen[-1].n} if seen else None
             rule = api.rule(effect.execution, effect.address, ruling, by="ops", reason="the world's log", value=value)
-            self._ask("rule", handle, lambda rule=rule: self._runtime.wait(rule), address=effect.address, ruling=ruling)
+            self.ask("rule", handle, lambda rule=rule: self.runtime.wait(rule), address=effect.address, ruling=ruling)
 
     def _resume(self, handle: AgentHandle) -> None:
-        self._ask("resume", handle, lambda: handle.resume(by="ops"))
+        self.ask("resume", handle, lambda: handle.resume(by="ops"))
 
     def _send(self, handle: AgentHandle) -> None:
-        self._ask("send", handle, lambda: handle.send("Take your time.", dedupe="note"), dedupe="note")
+        self.ask("send", handle, lambda: handle.send("Take your time.", dedupe="note"), dedupe="note")
 
     def _signal(self, handle: AgentHandle) -> None:
-        self._ask("signal", handle, lambda: handle.signal("noon", 12, dedupe="bell"), dedupe="bell")
+        self.ask("signal", handle, lambda: handle.signal("noon", 12, dedupe="bell"), dedupe="bell")
 
     def _pause(self, handle: AgentHandle) -> None:
-        self._ask("pause", handle, lambda: handle.pause("a moment", by="ops"))
+        self.ask("pause", handle, lambda: handle.pause("a moment", by="ops"))
 
     def _browse(self, handle: AgentHandle) -> None:
-        api, wait = self._runtime.api, self._runtime.wait
+        api, wait = self.runtime.api, self.runtime.wait
         wait(api.info())
         wait(api.events(handle.execution_id))
         wait(api.log(handle.execution_id))
@@ -118,17 +132,17 @@ class Client:
         handle.get_status()
 
     def _discover(self, handle: AgentHandle) -> None:
-        self._runtime.wait(running_server(self._setup.state_file))
+        self.runtime.wait(running_server(self.setup.state_file))
 
     def _cancel(self, handle: AgentHandle) -> None:
         draft = self._attach("draft", f"Report on {CSV}, to be cancelled.")
-        self._ask("cancel", draft, lambda: draft.cancel("not needed", by="ops"))
+        self.ask("cancel", draft, lambda: draft.cancel("not needed", by="ops"))
 
     def _stop(self, handle: AgentHandle) -> None:
         short = self._attach("short", f"Report on {CSV}, to be cut short.")
-        self._ask("stop", short, lambda: short.stop(by="ops"))
+        self.ask("stop", short, lambda: short.stop(by="ops"))
 
-    def _ask(self, op: str, handle: AgentHandle, verb: Any, **value: Any) -> None:
+    def ask(self, op: str, handle: AgentHandle, verb: Any, **value: Any) -> None:
         """Ask, and take no for an answer: somebody, or an earlier life, was faster."""
         try:
             with self._log.asking(op, execution=handle.execution_id, refusals=(Conflict,), **value):

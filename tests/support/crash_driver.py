@@ -142,14 +142,16 @@ class Run:
         how = "" if news.what == "killed" else f" ({news.code})"
         self.outcome.deaths.append(f"{news.role}{how} at {at:.2f}")
         by_point = news.what == "killed" and news.code == signal.SIGKILL and not news.ours
-        struck = next((one for one in self._armed_in(news.role) if self._kills_itself(one, news.role)), None)
+        struck = self._passed(
+            news.role, [one for one in self._armed_in(news.role) if self._kills_itself(one, news.role)]
+        )
         if by_point and struck is not None:
             self._fell(struck)
             self.outcome.struck()
 
     def _strike(self, member: str) -> None:
         """A process stands at a point: kill whom the case says, and let it go on if it lives."""
-        strike = next(iter(self._armed_in(member)), None)
+        strike = self._passed(member, self._armed_in(member))
         if strike is None:
             self.outcome.problems.append(f"{member} stopped, and nobody asked it to")
             return
@@ -169,6 +171,11 @@ class Run:
             for one in self._armed
             if self._place.get(one.holder, one.holder) == member and one.life <= self._lives.get(member, 0)
         ]
+
+    def _passed(self, member: str, armed: list[Strike]) -> Strike | None:
+        """Return the strike at whose point a process stands, or fell: of several, the one that it passed last."""
+        order = crash_judge.points_of(self.setup, member)
+        return max(armed, key=lambda one: order.index(one.point) if one.point in order else -1, default=None)
 
     def _fell(self, strike: Strike) -> None:
         self._armed.remove(strike)
@@ -202,6 +209,8 @@ class Run:
                 return self._ask.kinds().count(name) >= needed
             case "world":
                 return sum(entry.name == name for entry in crash_judge.world_entries(self.setup)) >= needed
+            case "note":
+                return (self.setup.folder / name).exists()
             case "strike":
                 return self._fired >= int(name)
             case _:
@@ -283,7 +292,7 @@ class Run:
 
 
 def _life(kind: str, member: str, setup: Setup, spec: str) -> None:
-    failpoints.arm(spec, str(setup.folder / "points"))
+    failpoints.arm(spec, str(crash_judge.log_of_points(setup, member)))
     os.environ["SKILL_OUT_DIR"] = str(setup.folder / "exports")
     os.environ["XDG_STATE_HOME"] = str(setup.disk / "state")
     try:

@@ -176,11 +176,23 @@ def report_problems(setup: Setup) -> list[str]:
 
 def read_passes(outcome: Outcome, setup: Setup) -> None:
     """Add which points were passed, and how often."""
-    log = setup.folder / "points"
-    outcome.seen = sorted(set(log.read_text(encoding="utf-8").split())) if log.exists() else []
+    logs = setup.folder.glob(log_of_points(setup, "*").name)
+    outcome.seen = sorted({point for log in logs for point in log.read_text(encoding="utf-8").split()})
     for file in setup.folder.glob("passes-*.json"):
         for point, often in json.loads(file.read_text(encoding="utf-8")).items():
             outcome.passes[point] = outcome.passes.get(point, 0) + often
+
+
+def log_of_points(setup: Setup, member: str) -> Path:
+    """Return where a process writes down the first time that it passes a point."""
+    return setup.folder / f"points-{member}"
+
+
+def points_of(setup: Setup, member: str) -> list[str]:
+    """Return the points that the lives of one process passed, in the order of the latest first times."""
+    log = log_of_points(setup, member)
+    passed = log.read_text(encoding="utf-8").split() if log.exists() else []
+    return list(reversed(dict.fromkeys(reversed(passed))))
 
 
 def memory_group(limit_bytes: int) -> Path:

@@ -15,6 +15,7 @@ from typing import Any
 import perdure
 import perdure.engine
 from crash_case import Case, Nudge, Strike
+from crash_errands import ERRANDS as SIDE_ERRANDS
 from perdure.store.operation import Operation
 
 SOURCE = Path(perdure.__file__).parent
@@ -26,20 +27,8 @@ ENDS = ("send", "received")
 PATTERNS = frozenset({"http.{}.send", "http.{}.received", "{}.{}"})
 """The points whose names are made at run time: requests' and operations'."""
 
-_NOT_IN_A_REPORT = "a report has none of these; test_http_tokens, test_retries and test_waits kill around some of them"
-_FUNCTIONS = "durable functions have runs of their own: test_functions.py"
-
-_OF_FUNCTIONS = ("claim_lanes", "shrink_owned", "claim_executions", "renew_executions", "release_executions", "journal")
-_OF_OTHERS = (
-    *("cancel_children", "change_schedule", "end_token", "expire_approvals", "expire_tokens", "expire_tries"),
-    *("fire_schedules", "fork", "make_schedule", "map_step", "revive", "rule_by_policy", "complete_token"),
-    *("create_schedule", "delete_schedule", "fail_token", "retry_task", "schedules", "trigger_schedule"),
-)
-UNREACHED: dict[str, str] = {
-    **dict.fromkeys(_OF_FUNCTIONS, _FUNCTIONS),
-    **dict.fromkeys(_OF_OTHERS, _NOT_IN_A_REPORT),
-}
-"""Operation or request -> why no run commits or sends it by itself."""
+UNREACHED: dict[str, str] = {}
+"""Operation or request -> why no run commits or sends it by itself, and the test that kills there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +56,15 @@ _RETURNED = Way(setup={"linger_seconds": 5.0}, nudges=(Nudge("world:announce", "
 """A worker that is told to leave while a body runs."""
 _LEAVING = Way(nudges=(Nudge("world:model_request@2", "term", "server"),), setup={"model_faults": "model=slow:2@2"})
 """A server that is told to leave in the middle of a model call."""
+_TOKENS = Way(errands=("tokens",))
+_SLOW_FUNCTION = Way(errands=("tokens",), setup={"linger_seconds": 0.6})
+"""A durable function, with a step that takes longer than a third of its lease."""
+LATE = {"late_attempts": True}
+"""For runs in which a process may act after somebody else took over: it was stopped, or the server's clock skipped."""
+SCHEDULING = (
+    *("make_schedule", "change_schedule", "create_schedule", "delete_schedule", "trigger_schedule", "schedules"),
+    *("schedule", "pause_schedule", "resume_schedule"),
+)
 _AT_THE_START = frozenset({"migrate", "take_over"})
 """What a server does before it serves, and hardly ever after."""
 _SECOND_LIFE = Way(strikes=(Strike("record.after_commit", "server", 1, ("server",)),))
@@ -96,6 +94,23 @@ WAYS: dict[str, Way] = {
     "bequest": Way(strikes=(Strike("outbox.after_sync", "worker", 1, ("worker",)),)),
     "rule": _UNCERTAIN,
     "effects": _UNCERTAIN,
+    **dict.fromkeys(("end_token", "expire_tokens", "complete_token", "fail_token"), _TOKENS),
+    **dict.fromkeys(("claim_lanes", "claim_executions", "journal", "renew_executions"), _SLOW_FUNCTION),
+    "shrink_owned": replace(_TOKENS, strikes=(Strike("http.journal.received", "worker", 1, ("worker",)),)),
+    "release_executions": replace(
+        _TOKENS, setup={"linger_seconds": 1.5}, nudges=(Nudge("world:open", "term", "worker"),), layout="separate"
+    ),
+    "cancel_children": Way(errands=("children",)),
+    "map_step": Way(errands=("rename",), nudges=(Nudge("note:renamed", "kill", "worker"),)),
+    "expire_approvals": Way(errands=("unheard",)),
+    "rule_by_policy": Way(errands=("doubt",)),
+    "expire_tries": Way(errands=("overdue",)),
+    **dict.fromkeys(("revive", "retry_task"), Way(errands=("revive",))),
+    "fork": Way(errands=("fork",)),
+    **dict.fromkeys(SCHEDULING, Way(errands=("schedule",))),
+    "fire_schedules": Way(
+        errands=("tick",), nudges=(Nudge("note:ticking", "skip", after=61),), expect={"clock_slack_ms": 65_000, **LATE}
+    ),
     "signal": Way(errands=("signal", "send", "pause", "cancel", "stop")),
     "send": Way(errands=("send",)),
     "pause": Way(errands=("pause",)),
@@ -118,6 +133,16 @@ class Point:
     @property
     def way(self) -> Way:
         return WAYS.get(self._subject, Way())
+
+    @property
+    def toured(self) -> bool:
+        """Say whether it is passed on an errand that asks for nothing but itself."""
+        return self.on_the_side and not (self.way.strikes or self.way.setup or self.way.layout)
+
+    @property
+    def on_the_side(self) -> bool:
+        """Say whether it is passed on an errand beside the report."""
+        return bool(SIDE_ERRANDS.keys() & set(self.way.errands))
 
     @property
     def unreached(self) -> str:
@@ -174,7 +199,7 @@ def operations() -> list[str]:
 
 def requests() -> list[str]:
     """Return the names of all requests that a client or a worker sends: the first text given where one is made."""
-    makers = {"Ask", "_get", "_post", "_tell", "_answers"}
+    makers = {"Ask", "_get", "_post", "_tell", "_answers", "_of_one"}
     names: set[str] = set()
     for path in (SOURCE / "client").glob("*.py"):
         for call in _calls(path):
@@ -218,3 +243,50 @@ def _calls(path: Path) -> list[ast.Call]:
 
 def _holder(name: str) -> str:
     return "worker" if name.startswith(("tool.", "worker.", "outbox.")) else "server"
+
+
+TOURS = (
+    ("children", "fork", "revive"),
+    ("doubt", "overdue", "unheard"),
+    ("rename",),
+    ("schedule",),
+    ("tick",),
+    ("tokens",),
+)
+"""Errands that are done in one run."""
+
+
+def tours() -> list[Case]:
+    """Return runs in which whoever passes a point of an errand is killed, at each of these points in turn.
+
+    A short cut through what the matrix does one by one, with the client, the worker and the server as victims.
+    """
+    return [_tour(names) for names in TOURS]
+
+
+def _tour(names: tuple[str, ...]) -> Case:
+    group = [point for point in points() if point.toured and set(point.way.errands) <= set(names)]
+    ways = list({point.way.errands: point.way for point in group}.values())
+    return Case(
+        f"the tour of {', '.join(names)}",
+        tuple(Strike(point.name, point.holder, 1, (point.holder,)) for point in group),
+        tuple(nudge for way in ways for nudge in way.nudges),
+        layout="joint",
+        setup={"errands": list(names)},
+        expect={name: value for way in ways for name, value in way.expect.items()},
+    )
+
+
+def tour_of_functions() -> Case:
+    """Return a run in which a worker of durable functions dies, and the next one is told to leave."""
+    dies, leaves = WAYS["shrink_owned"], WAYS["release_executions"]
+    servers = [
+        Strike(f"{name}.after_commit", "server", 1, ("server",)) for name in ("shrink_owned", "release_executions")
+    ]
+    return Case(
+        "the tour of functions",
+        (*dies.strikes, *servers),
+        leaves.nudges,
+        layout="separate",
+        setup={**leaves.setup, "errands": list(dies.errands)},
+    )

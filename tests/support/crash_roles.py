@@ -18,8 +18,13 @@ from pathlib import Path
 
 from crash_agent import Surroundings, agent
 from crash_client import Client
+from crash_errands import ERRANDS as SIDE_ERRANDS
+from crash_errands import OF_FUNCTIONS
+from crash_side import FOLDER, FUNCTIONS, LINGER, side_agent
 from perdure import AgentRuntime
+from perdure.client.functions import HttpFunctionSource
 from perdure.client.tasks import HttpTaskSource
+from perdure.flow.durable import durable_definition
 from perdure.models.catalog import Catalog
 from perdure.models.port import ModelError, ModelReply, ModelRequest
 from perdure.models.recorded import reply_from_json, request_to_json
@@ -33,8 +38,9 @@ from perdure.system import SystemClock, SystemRandom
 from perdure.testing import world
 from perdure.testing.world_client import World, WorldRefused
 from perdure.wire.worker_lock import default_folder
-from perdure.worker.loop import Worker, WorkerOptions
-from perdure.worker.main import lanes_of, run_worker
+from perdure.worker.functions import FunctionOptions, FunctionWorker
+from perdure.worker.loop import WorkerOptions
+from perdure.worker.main import Serving, run_workers, tool_worker
 
 for _later in ("anyio._backends._asyncio", "encodings.idna", "httpcore2", "httpx2", "jsonschema", "uvloop"):
     with suppress(ImportError):  # what is loaded at first use would be loaded anew in each child
@@ -65,16 +71,16 @@ class Setup:
     """Whether the client eats memory once a tool is scheduled, if it lives in a control group of ours."""
 
     @property
+    def disk(self) -> Path:
+        """The disk of the machine that server and worker run on: all that they write, and nothing else."""
+        return self.folder / "disk"
+
+    @property
     def store(self) -> Path:
         return self.disk / "data" / "store.db"
 
     @property
     def world_log(self) -> Path:
-    @property
-    def disk(self) -> Path:
-        """The disk of the machine that server and worker run on: all that they write, and nothing else."""
-        return self.folder / "disk"
-
         return self.folder / "world.log"
 
     @property
@@ -163,13 +169,28 @@ async def _ask_world(setup: Setup, request: ModelRequest) -> ModelReply:
 
 def run_worker_alone(setup: Setup) -> None:
     """Run tools until a signal; say which worker it is."""
-    options = WorkerOptions(lease_ms=setup.lease_ms, drain_seconds=DRAIN_SECONDS, outbox=default_folder())
-    run(_work(HttpTaskSource(*_server(setup)), setup, options))
+    run(_work(HttpTaskSource(*_server(setup)), setup))
 
 
-async def _work(source: HttpTaskSource, setup: Setup, options: WorkerOptions) -> None:
-    await run_worker(source, [agent(setup.surroundings())], options)
+async def _work(source: HttpTaskSource, setup: Setup) -> None:
+    await run_workers(_workers(source, setup))
     await source.aclose()
+
+
+def _workers(source: HttpTaskSource, setup: Setup) -> list[Serving]:
+    """Return the workers of one process: for the report's tools, and for what its errands need."""
+    options = WorkerOptions(lease_ms=setup.lease_ms, drain_seconds=DRAIN_SECONDS, outbox=default_folder())
+    surroundings = setup.surroundings()
+    agents = [agent(surroundings)]
+    if SIDE_ERRANDS.keys() & set(setup.errands):
+        agents.append(side_agent(surroundings))
+    found: list[Serving] = [tool_worker(source, agents, options)]
+    if OF_FUNCTIONS & set(setup.errands):
+        os.environ[FOLDER], os.environ[LINGER] = str(setup.folder), str(setup.linger_seconds)
+        own = FunctionOptions(lease_ms=setup.lease_ms, drain_seconds=DRAIN_SECONDS)
+        functions = [durable_definition(one) for one in FUNCTIONS]
+        found.append(FunctionWorker(partial(HttpFunctionSource, *_server(setup)), source, functions, own))
+    return found
 
 
 def run_client(setup: Setup) -> None:
@@ -188,23 +209,19 @@ def run_client_and_worker(setup: Setup) -> None:
 @contextmanager
 def working(setup: Setup) -> Generator[None]:
     """Have a worker with short leases in this process."""
-    source, surroundings = HttpTaskSource(*_server(setup)), setup.surroundings()
-    options = WorkerOptions(
-        lease_ms=setup.lease_ms,
-        drain_seconds=DRAIN_SECONDS,
-        dependencies=surroundings,
-        outbox=default_folder(),
-    )
-    worker = Worker(source, lanes_of([agent(surroundings)]), options)
+    source = HttpTaskSource(*_server(setup))
+    workers = _workers(source, setup)
     loop = ServiceLoop("crash-worker")
     loop.start()
-    done = loop.submit(worker.run())
-    signal.signal(signal.SIGTERM, lambda *_: worker.stop())
+    running = [loop.submit(worker.run()) for worker in workers]
+    signal.signal(signal.SIGTERM, lambda *_: [worker.stop() for worker in workers])
     try:
         yield
     finally:
-        worker.stop()
-        done.result()
+        for worker in workers:
+            worker.stop()
+        for done in running:
+            done.result()
         loop.wait(source.aclose())
         loop.stop()
 

@@ -14,6 +14,8 @@ from perdure.demo import incident_script
 
 TICKET = "file_ticket"
 ANNOUNCE = "announce"
+PLEASE = "Please "
+"""How a prompt begins that asks for tools by their names: see `crash_side`."""
 
 
 class Refusal(Exception):
@@ -29,6 +31,8 @@ def reply(request: dict[str, Any]) -> dict[str, Any]:
     planned = os.environ.pop("CRASH_REFUSE", "")
     if planned:
         raise Refusal(int(planned))
+    if (wanted := _wanted(request)) is not None:
+        return _in_turn(request, wanted)
     answer = incident_script.reply(request)
     if answer["tool_calls"] or TICKET in _called(request) or "ready:" not in answer["text"]:
         return answer
@@ -43,6 +47,19 @@ def reply(request: dict[str, Any]) -> dict[str, Any]:
         "tool_calls": calls,
         "finish_reason": "tool_call",
     }
+
+
+def _wanted(request: dict[str, Any]) -> list[str] | None:
+    """Return the tools that a prompt of the errands asks for."""
+    asked = next((str(one.get("text", "")) for one in request["messages"] if one["role"] == "user"), "")
+    return asked.removeprefix(PLEASE).split() if asked.startswith(PLEASE) else None
+
+
+def _in_turn(request: dict[str, Any], wanted: list[str]) -> dict[str, Any]:
+    known = {one["name"] for one in request["tools"]} - _called(request)
+    calls = [_call(request, tool, {}) for tool in wanted if tool in known]
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    return {"text": "Done.", "tool_calls": calls, "finish_reason": "tool_call" if calls else "stop", "usage": usage}
 
 
 def _called(request: dict[str, Any]) -> set[str]:

@@ -1,7 +1,9 @@
 """Put known bugs into copies of the project, one at a time; see whether the tests find them. `./dev crash --planted`.
 
 Each `tests/planted/*.patch` says in its first line which promise it breaks. The product has no switches: a bug is a
-patch of a copy. Exit code 1 if one is not found, or a patch does not fit the code any more.
+patch of a copy. The same tests are run in the same order for each, and for a copy without a bug, which has to pass
+them. A test that only hangs counts as having found a bug if it passes within the same limit where none is planted.
+Exit code 1 if one is not found, or a patch does not fit the code any more.
 """
 
 from __future__ import annotations
@@ -9,23 +11,30 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 PATCHES = ROOT / "tests" / "planted"
 LOOKS = (
-    ("tests/unit/core", "tests/unit/engine", "tests/unit/flow", "tests/unit/worker"),
-    ("tests/unit/server", "tests/unit/agent", "tests/store"),
-    ("tests/crash",),
+    *("tests/unit/core", "tests/unit/engine", "tests/unit/store", "tests/unit/flow", "tests/unit/agent", "tests/store"),
+    *("tests/unit/worker", "tests/unit/server"),
+    *("tests/crash/test_failpoints.py", "tests/crash/test_stopped.py", "tests/crash/test_functions.py"),
 )
-"""What is run, the quick ones first; the first failure ends it."""
+"""What is run, for every bug: the quick ones first, then kills. The first failure ends it."""
+LIMIT_SECONDS = 30
+"""Of one test: several times what the slowest takes."""
+MOST_SECONDS = 900
+"""Of all tests together, after which a bug counts as not found."""
 COPIED = ("src", "tests", "examples", "bench", "docs", "tools", "pyproject.toml", "README.md", "CHANGELOG.md")
 
 
@@ -37,40 +46,82 @@ class Found:
     breaks: str
     by: str
     """The test that found it; empty if none did."""
+    hung: bool
+    """It did not fail but took too long; where nothing is planted it passes in time."""
     seconds: float
+    trouble: str = ""
+    """Why the tests could not be run at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a run of the tests ended."""
+
+    test: str
+    """The one that failed; empty if all passed."""
+    kind: str
+    """`passed`, `failed`, `hung`, or `broken`: the tests could not be run at all."""
+    why: str
 
 
 def main() -> int:
+    options = _parser().parse_args()
+    bugs = [patch for patch in sorted(PATCHES.glob("*.patch")) if options.only in patch.stem]
+    if not bugs:
+        raise SystemExit(f"no bug has {options.only!r} in its name")
+    began = time.monotonic()
+    with ThreadPoolExecutor(options.jobs) as pool:
+        clean = None if options.only else pool.submit(look_for, None)
+        results = list(pool.map(_told, bugs))
+        if clean is not None and (failed := clean.result().by or clean.result().trouble):
+            raise SystemExit(f"nothing is planted, and {failed} fails: there is nothing to be learned from the rest")
+    results = _without_slow_ones(results)
+    seconds = round(time.monotonic() - began)
+    if options.json:
+        options.json.write_text(json.dumps(_summary(results, seconds), indent=1) + "\n", encoding="utf-8")
+    sys.stdout.write("".join(map(_line, results)))
+    found = sum(bool(one.by) for one in results)
+    sys.stdout.write(f"found {found} of {len(bugs)} planted, {seconds} s\n")
+    return 0 if found == len(bugs) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="./dev crash --planted", description=__doc__, allow_abbrev=False)
     parser.add_argument("--planted", action="store_true", help="this command")
     parser.add_argument("--only", default="", help="bugs with this in their name")
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
-    options = parser.parse_args()
-    if not options.only and (failed := look_for(None).by):
-        raise SystemExit(f"nothing is planted, and {failed} fails: there is nothing to be learned from the rest")
-    bugs = [patch for patch in sorted(PATCHES.glob("*.patch")) if options.only in patch.stem]
-    results: list[Found] = []
-    for bug in bugs:
-        results.append(look_for(bug))
-        sys.stderr.write(_line(results[-1]))
+    parser.add_argument("--jobs", type=int, default=2, help="copies at a time")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the result there too, for programs")
+    return parser
+
+
+def _summary(results: Sequence[Found], seconds: int) -> dict[str, Any]:
     found = sum(bool(one.by) for one in results)
-    seconds = round(sum(one.seconds for one in results))
-    if options.json:
-        sys.stdout.write(json.dumps({"found": found, "planted": len(bugs), "bugs": [*map(asdict, results)]}) + "\n")
-    else:
-        sys.stdout.write("".join(map(_line, results)) + f"found {found} of {len(bugs)} planted, {seconds} s\n")
-    return 0 if bugs and found == len(bugs) else 1
+    return {"found": found, "planted": len(results), "seconds": seconds, "bugs": [*map(asdict, results)]}
+
+
+def _told(bug: Path) -> Found:
+    found = look_for(bug)
+    sys.stderr.write(_line(found))
+    return found
 
 
 def look_for(bug: Path | None) -> Found:
     """Plant a bug into a copy, or none, and run the tests until one fails."""
     breaks = bug.read_text(encoding="utf-8").partition("\n")[0] if bug else ""
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="perdure-planted-") as folder:
-        copy = Path(folder)
-        plant(bug, copy)
-        by = next(filter(None, (_failure(copy, look) for look in LOOKS)), "")
-    return Found(bug.stem if bug else "", breaks, by, round(time.monotonic() - began, 1))
+    seen = _look(bug, LOOKS)
+    if seen.kind == "broken":  # somebody may have ended them from outside; a bug would do it again
+        seen = _look(bug, LOOKS)
+    seconds = round(time.monotonic() - began, 1)
+    trouble = f"{seen.test}: {seen.why}" if seen.kind == "broken" else ""
+    return Found(bug.stem if bug else "", breaks, "" if trouble else seen.test, seen.kind == "hung", seconds, trouble)
+
+
+def _without_slow_ones(results: Sequence[Found]) -> list[Found]:
+    """Take back what was found only by a test that takes too long anyway."""
+    hung = sorted({one.by for one in results if one.hung})
+    slow = {test for test in hung if _look(None, (test,)).kind != "passed"}
+    return [replace(one, by="") if one.hung and one.by in slow else one for one in results]
 
 
 def plant(bug: Path | None, copy: Path) -> None:
@@ -89,21 +140,51 @@ def plant(bug: Path | None, copy: Path) -> None:
         raise SystemExit(f"{bug.name} does not fit the code any more: {done.stdout}{done.stderr}")
 
 
-def _failure(copy: Path, look: tuple[str, ...]) -> str:
-    """Run tests of a copy; return the first that failed."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "2", "-p", "no:cacheprovider", "--no-header", *look]
-    environment = {**os.environ, "PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, timeout=600, check=False)
-    if done.returncode == 0:
-        return ""
-    failed = re.search(r"^FAILED (\S+)", done.stdout, re.MULTILINE)
-    if failed is None:
-        raise SystemExit(f"the tests could not be run at all:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
-    return failed[1]
+def _look(bug: Path | None, tests: Sequence[str]) -> Look:
+    """Run tests of a copy until the first that fails."""
+    with tempfile.TemporaryDirectory(prefix="perdure-planted-", ignore_cleanup_errors=True) as folder:
+        copy, said = Path(folder) / "copy", Path(folder) / "said.json"
+        copy.mkdir()
+        plant(bug, copy)
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "planted_watch"]
+        command += ["-n", "0", "-m", "not postgres", "--no-header", f"--timeout={LIMIT_SECONDS}", *tests]
+        with (Path(folder) / "output").open("w") as output:
+            _run(command, copy, said, output)
+        if said.exists():
+            return Look(**json.loads(said.read_text(encoding="utf-8")))
+        return Look("", "broken", (Path(folder) / "output").read_text(encoding="utf-8")[-3000:])
+
+
+def _run(command: Sequence[str], copy: Path, said: Path, output: Any) -> None:
+    environment = {
+        **os.environ,
+        "CI": "1",  # the same examples each time
+        "PYTHONPATH": os.pathsep.join([str(copy / "src"), str(copy / "tests" / "support")]),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PLANTED_FILE": str(said),
+        "TMPDIR": str(said.parent),
+    }
+    options: dict[str, Any] = {"stdout": output, "stderr": output, "stdin": subprocess.DEVNULL}
+    with subprocess.Popen(command, cwd=copy, env=environment, start_new_session=True, **options) as tests:
+        try:
+            code = tests.wait(MOST_SECONDS)
+            output.write(f"\nended with {code}\n")
+        except subprocess.TimeoutExpired:
+            said.write_text(json.dumps({"test": "", "kind": "passed", "why": f"not within {MOST_SECONDS} s"}))
+        finally:
+            _end(tests.pid)  # the leader of a session of its own: what its tests started ends with it
+
+
+def _end(group: int) -> None:
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        return
 
 
 def _line(found: Found) -> str:
-    return f"{found.name:<32}{found.seconds:>7.1f} s  {found.by or 'NOT FOUND'}\n"
+    how = " (hung)" if found.hung and found.by else ""
+    return f"{found.name:<32}{found.seconds:>7.1f} s  {found.by or found.trouble or 'NOT FOUND'}{how}\n"
 
 
 if __name__ == "__main__":

@@ -79,6 +79,7 @@ def check(
     violations += _keys_are_unique(entries)
     violations += _strangers(entries, histories)
     violations += _recorded_is_kept(expect.earlier, histories)
+    violations += _forks_tell_the_truth(histories)
     return Report(tuple(violations), _summarise(entries, cases))
 
 
@@ -104,7 +105,7 @@ def _decisions_are_kept(asked: list[Asked], histories: list[History]) -> Iterato
     answers: dict[str, list[str]] = defaultdict(list)
     for history in histories:
         for event in history.events:
-            if event.kind == "waitpoint_resolved":
+            if event.kind == "waitpoint_resolved" and event.seq > history.inherited:
                 answers[str(event.data.get("id") or event.address)].append(str(event.data.get("decision")))
     for decision in asked:
         if decision.op != "decide" or decision.outcome != "ok":
@@ -145,6 +146,24 @@ def _recorded_is_kept(earlier: Iterable[History], histories: list[History]) -> I
                 what = f"seq {old.seq} was {old.kind} {dict(old.data)}, now {new and (new.kind, dict(new.data))}"
                 yield Violation("P1", "I2", before.id, what)
                 break
+
+
+def _forks_tell_the_truth(histories: list[History]) -> Iterator[Violation]:
+    """A result that a fork took from its origin is the one that its origin has at that address."""
+    by_id = {history.id: history for history in histories}
+    for history in histories:
+        for event in history.events:
+            if event.kind not in TASK_ENDED or "origin" not in event.data:
+                continue
+            origin = by_id.get(str(event.data["origin"]))
+            ends = (
+                [(one.kind, one.data.get("value")) for one in origin.events if one.address == event.address]
+                if origin
+                else []
+            )
+            if origin is not None and (event.kind, event.data.get("value")) not in ends:
+                what = f"{event.address}: its result is said to be that of {origin.id}, which has another or none"
+                yield Violation("P8", "I2", history.id, what)
 
 
 def _summarise(entries: list[Entry], cases: list[Case]) -> Summary:

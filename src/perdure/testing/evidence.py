@@ -80,6 +80,11 @@ class History:
     state: str
     events: tuple[Event, ...]
 
+    @property
+    def inherited(self) -> int:
+        """The last `seq` that a fork has from its origin's log; 0 if it is no fork."""
+        return next((event.seq - 1 for event in self.events if event.kind == "forked"), 0)
+
     @classmethod
     def parse(cls, view: Mapping[str, Any], events: Iterable[Mapping[str, Any]]) -> History:
         """Read an execution and its events from the JSON of the public API."""

@@ -66,7 +66,7 @@ def one_result_per_step(case: Case) -> Iterator[Violation]:
         for kind in sorted(ONCE):
             if counts[kind] > 1:
                 yield case.broken("P1", "I2", f"{step.address}: {counts[kind]} events {kind}")
-        ends = step.all(*TASK_ENDED)
+        ends = _standing_ends(step)
         if len(ends) > 1:
             kinds = ", ".join(event.kind for event in ends)
             yield case.broken("P1", "I2", f"{step.address}: ended {len(ends)} times ({kinds})")
@@ -75,10 +75,21 @@ def one_result_per_step(case: Case) -> Iterator[Violation]:
                 yield case.broken("P1", "I3", f"{step.address}: {event.kind} at seq {event.seq} after {ends[0].kind}")
 
 
+def _standing_ends(step: Step) -> list[Event]:
+    """Return the ends of a step that nobody took back: a dead task may be put back on its queue, and ends once more."""
+    ends: list[Event] = []
+    for event in step.events:
+        if event.kind == "task_revived":
+            ends = ends[:-1]
+        elif event.kind in TASK_ENDED:
+            ends.append(event)
+    return ends
+
+
 def no_call_after_the_end(case: Case) -> Iterator[Violation]:
-    """No call of a step reaches the world once its end is recorded."""
+    """No call of a step reaches the world once its end is recorded, unless somebody put it back on its queue."""
     for step in case.steps.values():
-        end = step.first(*TASK_ENDED)
+        end = next(iter(_standing_ends(step)), None)
         if end is None:
             continue
         for call in step.calls:
@@ -89,6 +100,18 @@ def no_call_after_the_end(case: Case) -> Iterator[Violation]:
             elif is_late(call, end, case.expect) and not (case.expect.late_attempts and _was_given_up(step, call)):
                 late = call.received_at_ms - end.at_ms
                 yield case.broken("P1", "I3", f"{step.address}: call {call.n} came {late} ms after {end.kind}")
+
+
+def no_step_after_its_record(case: Case) -> Iterator[Violation]:
+    """No step of a durable function reaches the world once it is recorded: a run from the log does not do it again."""
+    for step in case.steps.values():
+        recorded = step.first("step_recorded")
+        if recorded is None or case.expect.late_attempts:
+            continue
+        for call in step.calls:
+            if is_late(call, recorded, case.expect):
+                late = call.received_at_ms - recorded.at_ms
+                yield case.broken("P1", "I3", f"{step.address}: call {call.n} came {late} ms after it was recorded")
 
 
 def _was_given_up(step: Step, call: Entry) -> bool:
@@ -147,7 +170,8 @@ def _tasks(case: Case, *deliveries: str) -> Iterator[tuple[Step, Event]]:
 def _should_have_acted(step: Step, scheduled: Event, case: Case) -> bool:
     silent = scheduled.data.get("tool") in case.expect.silent_tools
     done = step.first("task_completed")
-    ran = done is not None and "served" not in done.data
+    # A fork takes the result of its origin, which has acted: see the rule over all histories.
+    ran = done is not None and not {"served", "origin"} & done.data.keys() and done.seq > case.history.inherited
     return ran and not silent and not any(call.effect for call in step.calls)
 
 
@@ -169,7 +193,7 @@ def model_calls(case: Case) -> Iterator[Violation]:
     bought_here = any(step.requests for step in case.steps.values())
     for step in case.steps.values():
         recorded = step.first("step_recorded")
-        if recorded is None or not MODEL_ADDRESS.search(step.address):
+        if recorded is None or not MODEL_ADDRESS.search(step.address) or recorded.seq <= case.history.inherited:
             continue
         if bought_here and is_reply(recorded) and not step.requests:
             yield case.broken("P8", "I2", f"{step.address}: a reply is recorded that nobody asked the model for")
@@ -309,6 +333,7 @@ RULES: tuple[Callable[[Case], Iterator[Violation]], ...] = (
     terminal_is_final,
     one_result_per_step,
     no_call_after_the_end,
+    no_step_after_its_record,
     at_most_once,
     at_least_once,
     served,

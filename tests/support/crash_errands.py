@@ -1,0 +1,209 @@
+"""What the client does beside seeing the report through: one function an errand, which begins, nudges and ends it.
+
+A client that is killed anywhere in one and started again does it once more, from its start: whatever it asks for was
+done, or is done now. What it waits for, it finds in the public API.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from crash_side import PLEASE, family, handing, renaming, side_agent
+from perdure import AgentHandle, Conflict, NotFound
+from perdure.client.stream_events import ExecutionPaused, ToolFailed, ToolScheduled
+
+if TYPE_CHECKING:
+    from crash_client import Client
+    from perdure.core.views import ChildView
+
+PATIENCE_SECONDS = 40.0
+LOOK_SECONDS = 0.03
+ENDED = frozenset({"completed", "failed", "cancelled"})
+SCHEDULE = "every minute"
+
+
+class Impatient(Exception):
+    """What an errand waits for did not come about: the run has gone wrong."""
+
+
+def tokens(client: Client) -> None:
+    """Complete one token, fail another, let a third expire."""
+    handle = client.begin("tokens", handing)
+    note = client.setup.folder / "tokens"
+    until(lambda: note.exists() or ended(client, handle), "tokens to be handed out")
+    given, refused = json.loads(note.read_text(encoding="utf-8"))
+    quietly(lambda: client.runtime.complete_token(given, "here it is", by="ops"))
+    quietly(lambda: client.runtime.fail_token(refused, "there is none", by="ops"))
+    must_be("completed", client, handle)
+
+
+def children(client: Client) -> None:
+    """Cancel an execution whose child waits for ever."""
+    handle = client.begin("family", family)
+    until(lambda: _children(client, handle) or ended(client, handle), "a child")
+    client.ask("cancel", handle, lambda: handle.cancel("enough", by="ops"))
+    must_be("cancelled", client, handle)
+    for child in _children(client, handle):  # the worker that has to let it end may live in this process
+        must_be("cancelled", client, AgentHandle(child.id, client.runtime))
+
+
+def rename(client: Client) -> None:
+    """Map a step of a function whose code changed while it waited."""
+    handle = client.begin("renaming", renaming)
+    until(lambda: (client.setup.folder / "renamed").exists(), "the step before the change")
+    until(lambda: state(client, handle) == "stuck" or ended(client, handle), "log and code to disagree")
+    if not ended(client, handle):
+        api = client.runtime.api
+        quietly(lambda: client.runtime.wait(api.map_step(handle.execution_id, "old name", "new name", by="ops")))
+        client.ask("resume", handle, lambda: handle.resume(by="ops"))
+        quietly(lambda: handle.signal("go on", dedupe="go"))
+    must_be("completed", client, handle)
+
+
+def unheard(client: Client) -> None:
+    """Ask for what nobody approves in time."""
+    must_be("completed", client, client.begin("unheard", side(client), f"{PLEASE}ask_nobody"))
+
+
+def doubt(client: Client) -> None:
+    """Ask for what ends in doubt, which its policy resolves."""
+    must_be("completed", client, client.begin("doubt", side(client), f"{PLEASE}half_done"))
+
+
+def overdue(client: Client) -> None:
+    """Pause a run while a call of it waits for its next try, until its deadline has passed."""
+    handle = client.begin("overdue", side(client), f"{PLEASE}knock")
+    for event in handle.stream():
+        match event:
+            case ToolScheduled():
+                until(lambda: any(task.attempt for task in handle.tasks()) or ended(client, handle), "its first try")
+                client.ask("pause", handle, lambda: handle.pause("a moment", by="ops"))
+            case ExecutionPaused():
+                (client.setup.folder / "knocked").touch()
+                until(lambda: _failed(client, handle), "the deadline of all tries")
+                client.ask("resume", handle, lambda: handle.resume(by="ops"))
+            case ToolFailed():
+                break
+            case _:
+                pass
+    client.ask("resume", handle, lambda: handle.resume(by="ops"))
+    must_be("completed", client, handle)
+
+
+def revive(client: Client) -> None:
+    """Put a call back that has failed for good, after what was wrong is mended."""
+    handle = client.begin("revive", side(client), f"{PLEASE}mend say_so")
+    for event in handle.stream():
+        match event:
+            case ToolFailed():
+                (client.setup.folder / "mended").touch()
+                retry = client.runtime.api.retry_task(handle.execution_id, event.address, by="ops", reason="mended")
+                quietly(lambda retry=retry: client.runtime.wait(retry))
+                break
+            case _:
+                pass
+    for one in handle.get_status().approvals:
+        client.approve(handle, one.id)
+    must_be("completed", client, handle)
+
+
+def fork(client: Client) -> None:
+    """Begin an execution anew from the middle of one that has ended."""
+    handle = client.begin("forked", side(client), f"{PLEASE}remark")
+    handle.result()
+    log = client.runtime.wait(client.runtime.api.events(handle.execution_id))
+    at = next(event.seq for event in log if event.kind == "step_recorded")
+    must_be("completed", client, handle.fork(at, by="ops"))
+
+
+def schedule(client: Client) -> None:
+    """Make a schedule, look at it, have it begin one now, pause it, take it away."""
+    _make(client)
+    schedules = client.runtime.schedules
+    schedules.list()
+    quietly(lambda: schedules.get(SCHEDULE))
+    quietly(lambda: schedules.run_now(SCHEDULE, nonce="now"))
+    quietly(lambda: schedules.pause(SCHEDULE))
+    quietly(lambda: schedules.resume(SCHEDULE))
+    quietly(lambda: schedules.delete(SCHEDULE))
+
+
+def tick(client: Client) -> None:
+    """Let a schedule begin one by itself. Whoever drives the run has the server's clock skip when it sees the note."""
+    _make(client)
+    (client.setup.folder / "ticking").touch()
+    schedules = client.runtime.schedules
+    until(lambda: any(one.last_tick_ms for one in schedules.list()), "a tick")
+    quietly(lambda: schedules.delete(SCHEDULE))
+
+
+def _make(client: Client) -> None:
+    client.runtime.schedules.create(SCHEDULE, side(client), f"{PLEASE}nothing", cron="* * * * *")
+
+
+ERRANDS: dict[str, Callable[[Client], None]] = {
+    "tokens": tokens,
+    "children": children,
+    "rename": rename,
+    "unheard": unheard,
+    "doubt": doubt,
+    "overdue": overdue,
+    "revive": revive,
+    "fork": fork,
+    "schedule": schedule,
+    "tick": tick,
+}
+OF_FUNCTIONS = frozenset({"tokens", "children", "rename"})
+"""Those for which workers serve durable functions."""
+BEFORE = frozenset({"tick"})
+"""Those that are done before the report is begun: they move the clock."""
+
+
+def side(client: Client) -> Any:
+    """Return the agent of the errands."""
+    return side_agent(client.setup.surroundings())
+
+
+def state(client: Client, handle: AgentHandle) -> str:
+    """Return where an execution stands."""
+    return client.runtime.wait(client.runtime.api.execution(handle.execution_id)).state
+
+
+def ended(client: Client, handle: AgentHandle) -> bool:
+    """Say whether an execution has ended: an earlier life came this far."""
+    return state(client, handle) in ENDED
+
+
+def must_be(wanted: str, client: Client, handle: AgentHandle) -> None:
+    """Wait for the end of an execution. Raises if it ended in another way."""
+    client.runtime.wait(client.runtime.api.wait(handle.execution_id))
+    if (found := state(client, handle)) != wanted:
+        raise AssertionError(f"execution {handle.execution_id} should be {wanted} and is {found}")
+
+
+def until(fact: Callable[[], object], what: str) -> None:
+    """Wait until something is so. Raises `Impatient`."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not fact():
+        if time.monotonic() > deadline:
+            raise Impatient(f"waited {PATIENCE_SECONDS:g} s for {what}")
+        time.sleep(LOOK_SECONDS)
+
+
+def quietly(verb: Callable[[], object]) -> None:
+    """Ask, and take no for an answer: an earlier life asked it already."""
+    try:
+        verb()
+    except (Conflict, NotFound):
+        return
+
+
+def _children(client: Client, handle: AgentHandle) -> tuple[ChildView, ...]:
+    return client.runtime.wait(client.runtime.api.execution(handle.execution_id)).children
+
+
+def _failed(client: Client, handle: AgentHandle) -> bool:
+    return any(task.state == "dead" for task in handle.tasks()) or ended(client, handle)
