@@ -47,6 +47,18 @@ def test_effects_are_listed_and_filtered(home: Home) -> None:
     assert (odd.returncode, "no time" in odd.stderr) == (2, True)
 
 
+def test_what_an_effect_cost_is_listed_proven_and_taken_out(home: Home, tmp_path: Path) -> None:
+    execution = ended(home, "add")
+    assert home.json("effects", "list", "--execution", execution)["items"][0]["cost"] == {"USD": "0.02"}
+    assert "0.02 USD" in home.command("effects", "list").stdout
+    assert "cost 0.02 USD" in home.command("prove", execution).stdout
+    written = home.command("effects", "list", "--execution", execution, "--jsonl").stdout
+    [taken] = [line for line in map(json.loads, written.splitlines()) if line["record"] == "effect"]
+    assert taken["cost"] == {"USD": "0.02"}
+    (tmp_path / "export.jsonl").write_text(written, encoding="utf-8")
+    assert home.command("effects", "verify", str(tmp_path / "export.jsonl")).returncode == 0
+
+
 def test_a_clean_run_is_proven_and_a_second_try_is_said(home: Home) -> None:
     clean = home.command("prove", ended(home, "add"))
     assert (clean.returncode, clean.stdout.splitlines()[-1][:45]) == (

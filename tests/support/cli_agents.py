@@ -15,8 +15,9 @@ GATE = Path(os.environ.get("CLI_TEST_GATE", "/nowhere"))
 
 
 @tool
-def add(a: int, b: int) -> int:
+def add(a: int, b: int, ctx: ToolContext) -> int:
     """Add."""
+    ctx.cost("0.02")
     return a + b
 
 

@@ -120,3 +120,10 @@ def thread_left_behind() -> str:
 
     threading.Thread(target=time.sleep, args=(3600,)).start()
     return "done"
+
+
+@tool(isolated=True)
+def costly(ctx: ToolContext) -> str:
+    """Say what it cost."""
+    ctx.cost("0.25")
+    return "done"

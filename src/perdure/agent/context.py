@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Protocol
 
 from perdure.core import codec
+from perdure.core.costs import cost_of
 from perdure.core.work import MAX_PROGRESS, MAX_SAVED_BYTES
 from perdure.errors import InvalidInput, UserError
 
@@ -38,6 +40,10 @@ class Pulse(Protocol):
         """Have the newest data, as JSON text, kept for the next attempt."""
         ...
 
+    def charge(self, currency: str, amount: str) -> None:
+        """Have a cost told with the result."""
+        ...
+
 
 class _Unattended:
     """Stands in for the worker where there is none: in a unit test of a tool."""
@@ -51,6 +57,9 @@ class _Unattended:
         return None
 
     def save(self, data: str) -> None:
+        return None
+
+    def charge(self, currency: str, amount: str) -> None:
         return None
 
 
@@ -116,6 +125,14 @@ class ToolContext:
         Raises `InvalidInput` (`unserialisable`) and `LimitExceeded` (`too_large`).
         """
         self.pulse.save(codec.encode(data, "checkpoint", MAX_SAVED_BYTES))
+
+    def cost(self, amount: float | Decimal | str, currency: str = "USD") -> None:
+        """Say what this call cost: kept with its result, or its failure, and shown in the ledger.
+
+        Several add up, by currency; so do those of several attempts. An attempt whose worker is killed told nothing.
+        Never blocks. Raises `InvalidInput` (`bad_cost`) for what is no amount or no currency.
+        """
+        self.pulse.charge(*cost_of(amount, currency))
 
 
 _current: ContextVar[ToolContext] = ContextVar("perdure_tool")

@@ -259,7 +259,7 @@ def _show_list(found: list[EffectView]) -> None:
     if not found:
         out.print(Text("No effects: no tool that acts was called.", style="dim"))
         return
-    table = grid("OUTCOME", "CALL", "EXECUTION", "ADDRESS", "TRIES", "SCHEDULED", "RULING")
+    table = grid("OUTCOME", "CALL", "EXECUTION", "ADDRESS", "TRIES", "COST", "SCHEDULED", "RULING")
     now_ms = round(time.time() * 1000)
     for one in found:
         ruling = f"{one.ruling} by {phrases.plain(one.ruled_by or 'somebody')}" if one.ruling else ""
@@ -269,6 +269,7 @@ def _show_list(found: list[EffectView]) -> None:
             one.execution,
             one.address,
             f"{one.attempts}{'!' if one.doubt else ''}",
+            phrases.costs(one.cost),
             phrases.ago(one.scheduled_ms, now_ms),
             ruling,
         )

@@ -111,3 +111,8 @@ def _written(char: str) -> str:
 
 def _json(found: Json) -> str:
     return json.dumps(found, ensure_ascii=False, default=str)
+
+
+def costs(cost: Mapping[str, str]) -> str:
+    """Return a cost as people read it: `0.25 USD + 3 EUR`; empty for none."""
+    return " + ".join(f"{amount} {currency}" for currency, amount in cost.items())

@@ -112,6 +112,8 @@ def _show_effect(one: EffectView) -> None:
     if one.ruling:
         facts += f"; ruled {one.ruling} by {phrases.plain(one.ruled_by or 'somebody')}"
         facts += f": {phrases.plain(one.reason)}" if one.reason else ""
+    if one.cost:
+        facts += f"; cost {phrases.costs(one.cost)}"
     events = ", ".join(map(str, one.seqs))
     out.print(Text(f"{facts} (events {events})"), soft_wrap=True)
     if one.simulated:

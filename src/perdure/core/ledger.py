@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from perdure.core import states
+from perdure.core.costs import total
 from perdure.core.delivery import NOT_DONE, Delivery
 from perdure.core.events import ANSWERS, ASKED, Event, Kind, reply_in
 from perdure.core.views import EffectView, InlineStepView, ModelCallView
@@ -250,6 +251,7 @@ def _effect(execution: str, agent: str, step: _Step, now: TaskNow | None) -> Eff
         doubt=_doubt(step, asked["delivery"], now),
         served=step.served(),
         simulated=step.simulated,
+        cost=total(event.data.get("cost") for event in step.own()),
         seqs=(step.scheduled.seq, *(event.seq for event in step.told)),
     )
 

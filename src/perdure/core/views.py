@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from perdure.core.codec import Json
+from perdure.core.costs import Costs
 from perdure.core.work import Failure
 
 Decision = Literal["approve", "reject", "edit", "respond"]
@@ -243,6 +244,8 @@ class EffectView:
     """Whose result it was given without running: an equal call's address, or the execution that this one forks."""
     simulated: bool = False
     """Whether its author's `simulate=` stood in for it, in a fork: nothing was done."""
+    cost: Costs = field(default_factory=dict[str, str])
+    """What its attempts said that they cost, by currency; empty if none said anything."""
     seqs: tuple[int, ...] = ()
     """The events that tell of it."""
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Literal
 
 from perdure.core.codec import Json
+from perdure.core.costs import Costs
 
 DEFAULT_QUEUE = "default"
 SERVER_QUEUE = "?server"
@@ -121,6 +122,8 @@ class Report:
     failure: Failure | None = None
     saved: str | None = None
     """What the body saved and no heartbeat has told yet, as JSON text."""
+    cost: Costs = field(default_factory=dict[str, str])
+    """What its body said that it cost."""
 
 
 class Answer(StrEnum):

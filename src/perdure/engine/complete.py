@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import assert_never
+from typing import Any, assert_never
 
 from perdure.core import states
+from perdure.core.costs import Costs, total
 from perdure.core.delivery import NOT_DONE, Delivery, Tries, Verdict, after_failure, probed_address
 from perdure.core.events import Kind
 from perdure.core.retry import next_pause
@@ -62,7 +63,7 @@ def settle(tx: Tx, said: Completion, execution: ExecutionRow, task: Row) -> Answ
             scope = {"shard": execution.shard, "execution": execution.id, "address": row.address}
             tx.run("save_task", **scope, saved=row.saved)
         cancelled = row.outcome == "cancelled"
-        fail_attempt(tx, execution, task, failure, cancelled=cancelled, chance=said.chance)
+        fail_attempt(tx, execution, task, failure, cancelled=cancelled, chance=said.chance, cost=row.cost)
         return Answer.ACCEPTED
     if task["state"] == states.Task.DONE and task["probe_of"] is None:
         return contradict(tx, execution, task, row)
@@ -77,7 +78,7 @@ def _succeed(tx: Tx, row: Report, execution: ExecutionRow, task: Row) -> Answer:
     if not states.allowed(states.TASK_TABLE, task["state"], "complete") or _left(task):
         return _repeated(task, {states.Task.DONE})
     late = task["state"] not in states.TASK_HELD
-    facts = {**whose(task), "value": row.value, **({"late": True} if late else {})}
+    facts = {**whose(task), "value": row.value, **({"late": True} if late else {}), **_cost(row.cost)}
     set_task(tx, execution, task, states.move(states.TASK_TABLE, task["state"], "complete"))
     tell(tx, execution, Kind.TASK_COMPLETED, row.address, facts)
     serve_held(tx, execution, task, row.value)
@@ -93,8 +94,20 @@ def _repeated(task: Row, same: set[states.Task]) -> Answer:
     return Answer.ALREADY_ACCEPTED if task["state"] in same else Answer.CONFLICT
 
 
+def _cost(cost: Costs) -> dict[str, Any]:
+    """Return a cost as events have it: those without one stay as they were."""
+    return {"cost": total([cost])} if cost else {}
+
+
 def fail_attempt(
-    tx: Tx, execution: ExecutionRow, task: Row, failure: Failure, *, cancelled: bool = False, chance: float = 0.0
+    tx: Tx,
+    execution: ExecutionRow,
+    task: Row,
+    failure: Failure,
+    *,
+    cancelled: bool = False,
+    chance: float = 0.0,
+    cost: Costs | None = None,
 ) -> None:
     """End an attempt that brought no result: try again, give up, or admit that nobody knows."""
     if task["probe_of"] is not None:
@@ -104,7 +117,7 @@ def fail_attempt(
     permanent = failure.permanent or cancelled or unwanted(execution, task)
     if not permanent and out_of_time(task, tx.now_ms + pause_ms):
         permanent, failure = True, replace(failure, message=overdue(task, failure.message))
-    facts = {**whose(task), "error": failure.message, "code": failure.code}
+    facts = {**whose(task), "error": failure.message, "code": failure.code, **_cost(cost or {})}
     verdict = after_failure(_tries(task, failure, permanent=permanent, next_ms=tx.now_ms + pause_ms))
     match verdict:
         case Verdict.RETRY | Verdict.TAKE_BACK:

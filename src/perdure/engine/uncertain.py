@@ -7,6 +7,7 @@ from typing import Any
 
 from perdure.core import codec, states
 from perdure.core.codec import Json
+from perdure.core.costs import total
 from perdure.core.delivery import NOT_DONE, Delivery, probe_address, probe_tool
 from perdure.core.events import Kind
 from perdure.core.ids import shard_of
@@ -120,7 +121,9 @@ def contradict(tx: Tx, execution: ExecutionRow, task: Row, report: Report) -> An
         claim = claims[-1] if claims else whose(task)
         facts = {"claim": claim.get("claim", 0), "worker": claim["worker"], "fence": report.fence}
         error = report.failure.message if report.failure else ""
-        what = {"value": report.value} if report.outcome == "completed" else {"error": error}
+        what: dict[str, Any] = {"value": report.value} if report.outcome == "completed" else {"error": error}
+        if report.cost:
+            what["cost"] = total([report.cost])
         tell(tx, execution, Kind.EFFECT_CONTRADICTED, report.address, {**facts, **what})
     return Answer.CONFLICT
 

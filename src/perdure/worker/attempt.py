@@ -237,13 +237,13 @@ class Attempts:
         grip.phase = Phase.OVER
         match ended:
             case Returned(value, size):
-                report = Report(task.execution, task.address, task.fence, "completed", value)
+                report = Report(task.execution, task.address, task.fence, "completed", value, cost=grip.cost)
                 self.reports.add(grip, report, size)
             case Raised(code, message, permanent, retry_after_ms):
                 failure = Failure(code=code, message=message, permanent=permanent, retry_after_ms=retry_after_ms)
                 stopped = grip.unwanted or code == "cancelled"
                 outcome = "cancelled" if stopped else "failed"
-                report = Report(task.execution, task.address, task.fence, outcome, failure=failure, saved=grip.saved)
+                report = Report(task.execution, task.address, task.fence, outcome, None, failure, grip.saved, grip.cost)
                 self.reports.add(grip, report)
 
 

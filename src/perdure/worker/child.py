@@ -143,6 +143,9 @@ class _Pulse:
     def save(self, data: str) -> None:
         self.tell({"what": Word.SAVE, "text": data})
 
+    def charge(self, currency: str, amount: str) -> None:
+        self.tell({"what": Word.COST, "currency": currency, "amount": amount})
+
 
 def _leave() -> None:
     """End now: threads that the body left behind shall not keep the process, nor their last words hold the slot."""

@@ -20,6 +20,7 @@ class Word(StrEnum):
     BEAT = "beat"
     NOTE = "note"
     SAVE = "save"
+    COST = "cost"
     ENDED = "ended"
 
 

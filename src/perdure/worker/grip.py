@@ -14,6 +14,7 @@ from typing import Protocol
 import anyio
 
 from perdure.agent.context import Cancelled
+from perdure.core.costs import total
 from perdure.core.delivery import Delivery
 from perdure.core.ports import Clock
 from perdure.core.work import Held, LeasedTask
@@ -67,6 +68,8 @@ class Grip:
         """The attempt ran out of time."""
         self.saved: str | None = None
         """What the body saved last. Written by the body's thread."""
+        self.costs: list[tuple[str, str]] = []
+        """What the body said that it cost: currency and amount. Put in by the body's threads, each in one step."""
         self._unsaid: dict[str, str] = {}
         """The newest progress and data that no heartbeat has taken along yet. Put in by the body's thread, taken out
         here, each in one step."""
@@ -184,6 +187,15 @@ class Grip:
         """Have the newest data kept with a heartbeat very soon."""
         self.saved = data
         self._say("saved", data)
+
+    def charge(self, currency: str, amount: str) -> None:
+        """Have a cost told with the result."""
+        self.costs.append((currency, amount))
+
+    @property
+    def cost(self) -> dict[str, str]:
+        """What the attempt cost so far."""
+        return total({currency: amount} for currency, amount in list(self.costs))
 
     def _say(self, what: str, text: str) -> None:
         first = what not in self._unsaid

@@ -157,6 +157,8 @@ class Isolated:
                     pulse.note(frame["text"])
                 case Word.SAVE:
                     pulse.save(frame["text"])
+                case Word.COST:
+                    pulse.charge(frame["currency"], frame["amount"])
                 case Word.ENDED:
                     return read_ended(frame)
                 case _:

@@ -67,3 +67,8 @@ def test_calls_that_are_no_json_are_shown_as_they_were_written() -> None:
 def test_ids_are_shortened_to_what_tells_them_apart() -> None:
     assert phrases.short_id("local/wrk_06h2fn6snhkh7en6y9cf6dgca4") == "local/wrk_…6dgca4"
     assert phrases.short_id("w1") == "w1"
+
+
+def test_costs_are_said_by_currency() -> None:
+    assert phrases.costs({}) == ""
+    assert phrases.costs({"EUR": "3", "USD": "0.25"}) == "3 EUR + 0.25 USD"
