@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import shutil
 import signal
 import sys
 import tempfile
@@ -236,6 +237,8 @@ def main() -> int:
     sys.stdout.writelines(f"{line}\n" for line in broken)
     if broken:
         sys.stdout.write(f"What they left is in {base}\n")
+    else:
+        shutil.rmtree(base)
     return 1 if broken else 0
 
 
