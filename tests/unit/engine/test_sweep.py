@@ -166,6 +166,15 @@ def test_a_holder_keeps_what_it_renews(bench: Bench) -> None:
     assert bench.do(expire_owned, Sweep(10)) == 0
 
 
+def test_a_renewal_prolongs_no_lease_of_another_holder(bench: Bench) -> None:
+    held = bench.owned()
+    bench.clock.advance(20)
+    bench.do(renew, Renew("srv_2", 30_000))
+    bench.clock.advance(10.001)
+    assert bench.do(expire_owned, Sweep(10)) == 1, "a dead holder's execution would never be anybody else's"
+    assert bench.state(held.ref.execution) == ("running", "ready")
+
+
 def test_a_silent_holders_execution_is_ready_under_the_same_fence(bench: Bench) -> None:
     held = bench.owned()
     bench.clock.advance(30)
