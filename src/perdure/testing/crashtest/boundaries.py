@@ -60,6 +60,8 @@ BOUNDARIES: tuple[Boundary, ...] = (
     Boundary("begin.received", "worker.begin.received", _W, "call", "when its claim of {call} was confirmed"),
     Boundary("body.before", "tool.before_body", _W, "call", "right before the body of {call}"),
     Boundary("body.after", "tool.after_body", _W, "call", "after the body of {call}, before it told anybody"),
+    Boundary("call.before", "tool.before_body", _S, "call", "right before it made {call} itself"),
+    Boundary("call.after", "tool.after_body", _S, "call", "after it had made {call} itself, before that was stored"),
     Boundary("result.kept", "outbox.after_sync", _W, "call", "when the result of {call} was on its disk, and not told"),
     Boundary("commit.before", "complete.before_commit", _S, "call", "before it had stored the result of {call}"),
     Boundary("commit.after", "complete.after_commit", _S, "call", "right after it had stored the result of {call}"),

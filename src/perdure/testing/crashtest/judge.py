@@ -135,7 +135,10 @@ def called(evidence: Evidence, baseline: Baseline, strike: Strike) -> str:
     hit = {event["address"] for event in evidence.events if event["kind"] in marked} & tools.keys()
     if hit:
         return ", ".join(sorted({tools[address] for address in hit}))
+    by_server = tuple(tool for tool in baseline.scheduled if tool not in baseline.calls)
     order = {
+        "call.before": by_server,
+        "call.after": by_server,
         "body.before": baseline.calls,
         "body.after": baseline.calls,
         "stop.before": baseline.calls,
@@ -177,13 +180,13 @@ def _twice(case: _Judged) -> Iterator[Finding]:
             tool = _culprit(case, effect)
             times = "once" if meant == 1 else f"{meant} times"
             what = f"{effect!r} was done {count} times; {times} was meant."
-            yield Finding("broken", "once", what, _how(case, tool), cures(case.delivery(tool), tool))
+            yield Finding("broken", "once", what, _how(case, tool), _cures(case, tool))
 
 
 def _how(case: _Judged, tool: str) -> str:
     starts = max((n for step, n in case.starts().items() if case.tools.get(step) == tool), default=0)
     mode = case.delivery(tool)
-    ran = f"The body of {tool} started {starts} times" if tool else "Bodies ran again"
+    ran = f"The body of {tool} started {starts} times" if starts else f"{tool or 'A call'} was tried again"
     allowed = {
         Delivery.REPEATABLE: "which `repeatable` allows: it says that a call changes nothing",
         Delivery.AT_LEAST_ONCE: "which `at_least_once` allows: it says that the receiver recognises the key",
@@ -193,16 +196,19 @@ def _how(case: _Judged, tool: str) -> str:
     return f"{ran}, {allowed}."
 
 
-def cures(delivery: str, tool: str) -> tuple[str, ...]:
+def _cures(case: _Judged, tool: str) -> tuple[str, ...]:
     """Return what the author of a tool that acted twice may do: any one of these."""
     name = tool or "the tool"
-    if delivery == Delivery.AT_MOST_ONCE:
+    known = case.facts.tools.get(tool)
+    if case.delivery(tool) == Delivery.AT_MOST_ONCE:
         return (
             f"settle_seconds on {name}: so long may its request still be under way, and nobody may rule before",
             "a probe that makes sure before it answers, for example by cancelling what the key stands for",
         )
     once = f'delivery="at_most_once" on {name}: it is not run again by itself; a probe or a person rules'
     key = f"give ctx.idempotency_key to whatever {name} calls, if that recognises keys, and keep at_least_once"
+    if known is not None and not known.by_worker:
+        return (once, f"a receiver that recognises the Idempotency-Key, which {name} sends with every attempt")
     own = f'delivery="transactional" and perdure.ledger, if {name} writes into a database of your own'
     return (once, key, own)
 
@@ -210,9 +216,11 @@ def cures(delivery: str, tool: str) -> tuple[str, ...]:
 def _culprit(case: _Judged, effect: str) -> str:
     """Return the tool that did an effect: the one that told it, else the only one whose body ran again."""
     tools = case.tools
-    told = {tools[entry.step] for entry in case.evidence.told if _identity(entry) == effect and entry.step in tools}
-    again = {tools[step] for step, count in case.starts().items() if count > 1 and step in tools}
-    found = told or again
+    mine = [one for one in case.evidence.told if _plain(_identity(one), case.evidence) == effect]
+    told = {tools[entry.step] for entry in mine if entry.step in tools}
+    again = {step for step, count in case.starts().items() if count > 1}
+    retried = {event["address"] for event in case.evidence.events if event["kind"] == Kind.ATTEMPT_LOST}
+    found = told or {tools[step] for step in again or retried if step in tools}
     return next(iter(found)) if len(found) == 1 else ""
 
 
@@ -270,7 +278,7 @@ def _again(case: _Judged) -> Iterator[Finding]:
             'If it changes nothing, say delivery="repeatable". Else have it counted, by tell_effect or `observe`: only '
             "that tells whether the receiver recognised the key."
         )
-        yield Finding("doubt", "once", what, how, cures(case.delivery(tool), tool))
+        yield Finding("doubt", "once", what, how, _cures(case, tool))
 
 
 def _unknown(case: _Judged) -> Iterator[Finding]:
@@ -282,7 +290,9 @@ def _unknown(case: _Judged) -> Iterator[Finding]:
     for address, event in last.items():
         tool = case.tools.get(address, "")
         if event["kind"] == Kind.TASK_UNCERTAIN:
-            what = f"{tool} is uncertain and waits for a person to rule. It was not run again by itself."
+            known = case.facts.tools.get(tool)
+            policy = f", or until it counts as `{known.counts_as}`" if known and known.counts_as else ""
+            what = f"{tool} is uncertain and waits for a person to rule{policy}. It was not run again by itself."
             yield Finding("waits", "P3", what, str(event["data"].get("why", "")))
         elif event["kind"] == Kind.TASK_FAILED and case.evidence.ended:
             error = event["data"].get("error", "")
@@ -318,9 +328,16 @@ def resolved(evidence: Evidence) -> list[str]:
 
 def _effects(evidence: Evidence) -> Counter[str]:
     """Count what was done, by what makes two of them the same."""
-    counts = Counter(_identity(entry) for entry in evidence.told)
-    counts.update(evidence.observed)
+    counts = Counter(_plain(_identity(entry), evidence) for entry in evidence.told)
+    for key, count in evidence.observed.items():
+        counts[_plain(key, evidence)] += count
     return counts
+
+
+def _plain(effect: str, evidence: Evidence) -> str:
+    """Leave the id of the execution out of an effect's name: it is another one in each run."""
+    execution = str(evidence.view.get("id", ""))
+    return effect.replace(f"{execution}/", "").replace(execution, "") if execution else effect
 
 
 def _identity(entry: Entry) -> str:

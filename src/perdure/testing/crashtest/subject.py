@@ -52,6 +52,8 @@ class ToolFacts:
     """False: the server calls it itself, and nobody counts how often."""
     probe: bool = False
     isolated: bool = False
+    counts_as: str = ""
+    """What its author's policy takes an unknown outcome for, after some time; empty is nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,7 @@ def tools_of(agent: Agent) -> dict[str, ToolFacts]:
             by_worker=own is not None,
             probe=own is not None and own.probe is not None,
             isolated=own is not None and own.options.isolated,
+            counts_as=str(entry["rules"].get("rule_as", "")),
         )
     return found
 
