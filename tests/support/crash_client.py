@@ -7,6 +7,7 @@ before is said once more at most. All it asks goes into the client's log.
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,9 @@ from perdure.testing.world_client import World
 
 if TYPE_CHECKING:
     from crash_roles import Setup
+    from perdure.core.views import EffectView
 
+SETTLE_SECONDS = 0.1
 LEAK_BYTES = 512 * 1024 * 1024
 ERRANDS = ("send", "signal", "pause", "browse", "discover", "cancel", "stop")
 """`send` says something to the running agent; `signal` signals it, which no agent looks at; `pause` pauses it, and
@@ -93,18 +96,19 @@ class Client:
         self.ask("decide", handle, lambda: handle.approve(approval, by="ops"), approval=approval, decision="approve")
 
     def _rule(self, handle: AgentHandle) -> None:
+        """Rule on what is uncertain. Too early is asked again: a beat of a dead worker may reach the server late."""
+        for effect in self.runtime.wait(self.runtime.api.effects(execution=handle.execution_id, state="uncertain")):
+            while self._rule_on(effect, handle) == "not_settled":
+                time.sleep(SETTLE_SECONDS)
+
+    def _rule_on(self, effect: EffectView, handle: AgentHandle) -> str:
         """Look at the world: what it saw has happened, and anything else may be run."""
-        api = self.runtime.api
-        for effect in self.runtime.wait(api.effects(execution=handle.execution_id, state="uncertain")):
-            seen = [
-                entry
-                for entry in self._world.entries()
-                if (entry.execution, entry.step) == (effect.execution, effect.address)
-            ]
-            ruling = "happened" if seen else "run"
-            value: Any = {"seen": seen[-1].n} if seen else None
-            rule = api.rule(effect.execution, effect.address, ruling, by="ops", reason="the world's log", value=value)
-            self.ask("rule", handle, lambda rule=rule: self.runtime.wait(rule), address=effect.address, ruling=ruling)
+        step = (effect.execution, effect.address)
+        seen = [entry for entry in self._world.entries() if (entry.execution, entry.step) == step]
+        ruling = "happened" if seen else "run"
+        value: Any = {"seen": seen[-1].n} if seen else None
+        rule = self.runtime.api.rule(*step, ruling, by="ops", reason="the world's log", value=value)
+        return self.ask("rule", handle, lambda: self.runtime.wait(rule), address=effect.address, ruling=ruling)
 
     def _resume(self, handle: AgentHandle) -> None:
         self.ask("resume", handle, lambda: handle.resume(by="ops"))
@@ -142,13 +146,14 @@ class Client:
         short = self._attach("short", f"Report on {CSV}, to be cut short.")
         self.ask("stop", short, lambda: short.stop(by="ops"))
 
-    def ask(self, op: str, handle: AgentHandle, verb: Any, **value: Any) -> None:
-        """Ask, and take no for an answer: somebody, or an earlier life, was faster."""
+    def ask(self, op: str, handle: AgentHandle, verb: Any, **value: Any) -> str:
+        """Ask, and take no for an answer: somebody, or an earlier life, was faster. Return the code of the no."""
         try:
             with self._log.asking(op, execution=handle.execution_id, refusals=(Conflict,), **value):
                 verb()
-        except Conflict:
-            return
+        except Conflict as no:
+            return no.code
+        return ""
 
 
 def _leak() -> None:
