@@ -77,10 +77,7 @@ def roll(plan: Plan, folder: Path) -> Outcome:
             (folder / "stop").touch()
             histories = _finished(house, outcome)
             _judge(house, histories, outcome)
-            house.end("server", signal.SIGTERM)
-            said = house.refuses(plan.old)
-            if REFUSAL not in said or "Traceback" in said:
-                outcome.problems.append(f"{plan.old.name} does not refuse the file clearly: {said[-500:]!r}")
+            _look_back(house, plan, outcome)
         except (RuntimeError, TimeoutError) as error:
             outcome.problems.append(str(error))
         finally:
@@ -203,6 +200,19 @@ def _judge(house: House, histories: list[History], outcome: Outcome) -> None:
     outcome.counts["kills"] = len(house.struck_at_ms)
     outcome.counts["uncertain"] = report.summary().uncertain
     outcome.resolved += resolved(histories)
+
+
+def _look_back(house: House, plan: Plan, outcome: Outcome) -> None:
+    """See that the logs are whole across the versions, and that the old one does not touch the file any more."""
+    whole = house.command(plan.new, "effects", "verify", "--server", house.url)
+    if whole.returncode:
+        outcome.problems.append(f"the logs' chains do not hold: {whole.stdout[-500:]}{whole.stderr[-500:]}")
+    house.end("server", signal.SIGTERM)
+    if plan.old.migrations == plan.new.migrations:
+        return
+    refused = house.command(plan.old, "server", "--port", "0", "--store", str(house.store))
+    if not refused.returncode or REFUSAL not in refused.stderr or "Traceback" in refused.stderr:
+        outcome.problems.append(f"{plan.old.name} does not refuse the file clearly: {refused.stderr[-500:]!r}")
 
 
 def _until(fact: Callable[[], object], what: str) -> None:

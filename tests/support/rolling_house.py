@@ -37,10 +37,15 @@ class Version:
     source: Path
     """The folder that holds its package."""
 
+    @property
+    def migrations(self) -> int:
+        """How many steps a store of this version has taken."""
+        return len(list((self.source / "perdure" / "store" / "migrations").glob("*.sql")))
+
 
 def previous(given: str | None = None) -> str | None:
     """Return the commit of the version before this one, or None if this clone's history does not reach it."""
-    commit = given or _git("describe", "--tags", "--abbrev=0") or BEFORE_TAGS
+    commit = given or _git("describe", "--tags", "--abbrev=0", "HEAD^") or BEFORE_TAGS
     return _git("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}") or None
 
 
@@ -106,14 +111,18 @@ class House:
         """Have a client of this version."""
         self._start(name, version, "rolling_client", self.url, name, str(self.folder))
 
-    def refuses(self, version: Version) -> str:
-        """Have a server of this version open the store; return why it did not."""
-        command = [sys.executable, "-m", "perdure", "server", "--port", "0", "--store", str(self.store)]
-        environ = {**self.environ(version), "XDG_STATE_HOME": str(self.folder / "elsewhere")}
-        done = subprocess.run(
-            command, env=environ, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
+    def command(self, version: Version, *args: str) -> subprocess.CompletedProcess[str]:
+        """Run a command of this version to its end."""
+        return subprocess.run(
+            [sys.executable, "-m", "perdure", *args],
+            env=self.environ(version),
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE_SECONDS,
         )
-        return done.stderr if done.returncode else ""
 
     def end(self, name: str, number: signal.Signals) -> int:
         """Send a signal and wait for the end."""
