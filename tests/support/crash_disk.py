@@ -7,7 +7,7 @@ import crash_disk_power
 from crash_phase import Phase
 
 PHASES = (
-    Phase("system calls", crash_disk_calls.break_calls, 30, {crash_disk_calls.POINTS: 300}),
-    Phase("power cuts", crash_disk_power.cut_power, 15, {crash_disk_power.CUTS_MADE: 300}),
+    Phase("system calls", crash_disk_calls.break_calls, 30, due={crash_disk_calls.POINTS: 300}),
+    Phase("power cuts", crash_disk_power.cut_power, 15, due={crash_disk_power.CUTS_MADE: 300}),
 )
 """In the order they are run. A phase that cannot be run here says so."""

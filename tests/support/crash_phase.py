@@ -58,5 +58,7 @@ class Phase:
     """Does it, adding to the tally as it goes. Raises only if it could not be done at all."""
     share: float
     """Of the time, in parts: what earlier phases left is divided among the later ones."""
+    whole: bool = False
+    """It has to be done to its end, so it may take all the time there is."""
     due: dict[str, int] = field(default_factory=dict[str, int])
     """What it has to come to in a run of an hour; a shorter run owes its part, and the run fails without it."""
