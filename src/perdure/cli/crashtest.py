@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import signal
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,6 +119,8 @@ def crashtest(
     from perdure.testing.crashtest.session import Options
 
     _refuse_other_systems()
+    for name in ("SIGTERM", "SIGHUP"):  # a polite end and a closed terminal go the way of Ctrl-C, which ends everything
+        signal.signal(getattr(signal, name), signal.default_int_handler)
     if script and replies:
         raise typer.BadParameter("--script and --replies: give one of them.", param_hint="--replies")
     typed = Typed(agent, script, replies, given, observe, timeout, server)
@@ -158,6 +161,7 @@ class Typed:
             "--replies": self.replies,
             "--input": self.given,
             "--observe": self.observe,
+            "--server": (self.server or "") if self.replies and not Path(self.replies).exists() else "",
             "--timeout": "" if self.timeout == TIMEOUT else f"{self.timeout:g}",
         }
         options = [word for name, value in named.items() if value for word in (name, value)]

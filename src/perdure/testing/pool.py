@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import selectors
+import signal
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from typing import IO, Any, cast
 
 INDEX = struct.Struct("=i")
@@ -15,14 +17,14 @@ INDEX = struct.Struct("=i")
 
 def run_all(
     count: int, one: Callable[[int], Any], at_once: int, until: float = float("inf")
-) -> Iterator[tuple[int, Any]]:
+) -> Generator[tuple[int, Any]]:
     """Yield (number, result) of `one(number)` for each number below `count`, as they end; results travel as JSON.
 
     None is begun after `until`, by the monotonic clock. Raises `RuntimeError` if a process of the pool breaks.
     """
     numbers, feed = os.pipe()
-    with selectors.DefaultSelector() as waiting:
-        pids: list[int] = []
+    pids: list[int] = []
+    with selectors.DefaultSelector() as waiting, _ended(pids):
         for _ in range(at_once):
             results, out = os.pipe()
             if (pid := os.fork()) == 0:
@@ -36,8 +38,19 @@ def run_all(
         for line in _lines(waiting):
             number, found = json.loads(line)
             yield number, found
-    if any(os.waitpid(pid, 0)[1] for pid in pids):
-        raise RuntimeError("a process of the pool broke; what it printed is above")
+        if any(os.waitpid(pids.pop(), 0)[1] for _ in list(pids)):
+            raise RuntimeError("a process of the pool broke; what it printed is above")
+
+
+@contextmanager
+def _ended(pids: list[int]) -> Generator[None]:
+    """Kill the processes that are left where nobody wants their results any more."""
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
 
 
 def _feed(feed: int, count: int) -> None:

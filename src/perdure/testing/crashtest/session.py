@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -124,9 +125,10 @@ def crash_test(subject: Subject, options: Options, watcher: Watcher | None = Non
         )
     watcher.begun(plan.facts, baseline, len(strikes))
     session = _Session(plan, options, baseline, strikes)
-    for ran in session.run():
-        result.runs.append(ran)
-        watcher.ran(ran)
+    with closing(session.run()) as runs:
+        for ran in runs:
+            result.runs.append(ran)
+            watcher.ran(ran)
     result.runs.sort(key=lambda ran: [strike.name for strike in strikes].index(ran.strike))
     result.seconds = round(time.monotonic() - began, 1)
     return result
@@ -139,12 +141,14 @@ class _Session:
     baseline: Baseline
     strikes: list[Strike]
 
-    def run(self) -> Iterator[Ran]:
+    def run(self) -> Generator[Ran]:
         if self.options.at_once == 1:
             yield from map(self._one, range(len(self.strikes)))
             return
         found = run_all(len(self.strikes), lambda number: asdict(self._one(number)), self.options.at_once)
-        yield from (Ran.from_json(ran) for _, ran in found)
+        with closing(found):
+            for _, ran in found:
+                yield Ran.from_json(ran)
 
     def _one(self, number: int) -> Ran:
         """Make one run, again if the boundary was not passed; keep its folder if there is something to see."""
