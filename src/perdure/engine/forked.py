@@ -13,9 +13,10 @@ from perdure.core import codec, states
 from perdure.core.codec import Json
 from perdure.core.delivery import Delivery, simulated_tool, simulation_tool
 from perdure.core.events import ASKED, Event, Kind
-from perdure.core.ids import action_key, shard_of
+from perdure.core.ids import shard_of
 from perdure.core.items import OfferStep, ScheduleTask, SimulatedStep
 from perdure.engine.approvals import may_schedule, refuse_call
+from perdure.engine.inline_task import inline_facts, inline_task
 from perdure.engine.query import events_of
 from perdure.store.protocol import Params, Row
 from perdure.store.rows import ExecutionRow
@@ -189,7 +190,7 @@ def _refuse(tx: Tx, row: ExecutionRow, item: OfferStep) -> list[dict[str, Any]]:
             tx.append(row, Kind.STEP_RECORDED, item.address, item.digest, {"value": None, "error": error})
             return []
         case "task":
-            facts = task_facts(row, item)
+            facts = inline_facts(row, item)
             seq = tx.append(row, Kind.TASK_SCHEDULED, item.address, item.digest, facts)
             tx.append(
                 row,
@@ -211,7 +212,7 @@ def _refuse(tx: Tx, row: ExecutionRow, item: OfferStep) -> list[dict[str, Any]]:
 
 def simulated_step(tx: Tx, row: ExecutionRow, item: SimulatedStep) -> dict[str, Any]:
     """Append what stood in for an `at_most_once` step, and return its row."""
-    facts = task_facts(row, item, simulated=True)
+    facts = inline_facts(row, item, simulated=True)
     seq = tx.append(row, Kind.TASK_SCHEDULED, item.address, item.digest, facts)
     if item.failure is None:
         told = Told(Kind.TASK_COMPLETED, {**_NOBODY, "value": codec.decode(item.value), "simulated": True})
@@ -220,44 +221,3 @@ def simulated_step(tx: Tx, row: ExecutionRow, item: SimulatedStep) -> dict[str, 
         told = Told(Kind.TASK_FAILED, {**_NOBODY, **failure, "simulated": True})
     tx.append(row, told.kind, item.address, data=told.data)
     return inline_task(row, item, facts, seq, told.state, tx.now_ms)
-
-
-def task_facts(row: ExecutionRow, item: OfferStep | SimulatedStep, **more: Json) -> dict[str, Any]:
-    """Return what the log says of an `at_most_once` step that is not begun here."""
-    return {
-        "tool": item.name,
-        "args": item.args,
-        "queue": "",
-        "delivery": Delivery.AT_MOST_ONCE,
-        "key": action_key(row.id, item.address),
-        "max_attempts": 1,
-        "timeout_ms": 0,
-        "approval": None,
-        **more,
-    }
-
-
-def inline_task(
-    row: ExecutionRow, item: OfferStep | SimulatedStep, facts: Mapping[str, Any], seq: int, state: str, now_ms: int
-) -> dict[str, Any]:
-    """Return the row of an `at_most_once` step that is over without having been begun here."""
-    return {
-        "shard": row.shard,
-        "execution": row.id,
-        "address": item.address,
-        "company": row.company,
-        "agent": row.agent,
-        "tool": item.name,
-        "queue": "",
-        "state": state,
-        "delivery": facts["delivery"],
-        "max_attempts": 1,
-        "pause_ms": 0,
-        "rules": "{}",
-        "timeout_ms": facts["timeout_ms"],
-        "scheduled_seq": seq,
-        "approval": None,
-        "digest": item.digest,
-        "intent": None,
-        "now_ms": now_ms,
-    }

@@ -6,17 +6,13 @@ has no lease of its own: its holder lives as long as it holds the execution, and
 
 from __future__ import annotations
 
-from typing import Any
-
 from perdure.core import codec, states
-from perdure.core.delivery import Delivery
 from perdure.core.events import Kind
-from perdure.core.ids import action_key
 from perdure.core.items import BeginStep, EndStep
-from perdure.core.rules import rules_to_text
 from perdure.core.work import LEASE_MS, Failure, Report
 from perdure.engine.complete import LEASE_EXPIRED, Completion, fail_attempt, settle
 from perdure.engine.forked import hold, permitted
+from perdure.engine.inline_task import inline_facts, inline_task
 from perdure.store.protocol import Row
 from perdure.store.rows import ExecutionRow
 from perdure.store.tx import Tx
@@ -52,37 +48,10 @@ def end_step(tx: Tx, row: ExecutionRow, item: EndStep, *, holds: bool) -> None:
 
 
 def _schedule(tx: Tx, row: ExecutionRow, item: BeginStep, *, wanted: bool) -> Row:
-    facts: dict[str, Any] = {
-        "tool": item.name,
-        "args": item.args,
-        "queue": "",
-        "delivery": Delivery.AT_MOST_ONCE,
-        "key": action_key(row.id, item.address),
-        "max_attempts": 1,
-        "timeout_ms": item.timeout_ms,
-        "approval": None,
-    }
+    facts = inline_facts(row, item, item.timeout_ms)
     seq = tx.append(row, Kind.TASK_SCHEDULED, item.address, item.digest, facts)
-    task = {
-        "shard": row.shard,
-        "execution": row.id,
-        "address": item.address,
-        "company": row.company,
-        "agent": row.agent,
-        "tool": item.name,
-        "queue": "",
-        "state": states.Task.READY if wanted else states.Task.DEAD,
-        "delivery": Delivery.AT_MOST_ONCE,
-        "max_attempts": 1,
-        "pause_ms": item.rules.pause_ms,
-        "rules": rules_to_text(item.rules),
-        "timeout_ms": item.timeout_ms,
-        "scheduled_seq": seq,
-        "approval": None,
-        "digest": item.digest,
-        "intent": None,
-        "now_ms": tx.now_ms,
-    }
+    state = states.Task.READY if wanted else states.Task.DEAD
+    task = inline_task(row, item, facts, seq, state, tx.now_ms, item.rules)
     tx.run("insert_task", **task)
     return {**task, "claims": 0, "fence": 0}
 
