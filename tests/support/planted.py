@@ -38,6 +38,9 @@ MOST_SECONDS = 900
 """Of one look, after which the bug counts as not found by it."""
 COPIED = ("src", "tests", "examples", "bench", "docs", "tools", "pyproject.toml", "README.md", "CHANGELOG.md")
 
+RUNNING: set[int] = set()
+"""Process groups of the tests that run now."""
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -151,7 +154,18 @@ def _look(bug: Path | None, tests: Sequence[str]) -> Look:
         copy, said = Path(folder) / "copy", Path(folder) / "said.json"
         copy.mkdir()
         plant(bug, copy)
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "planted_watch"]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-x",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "planted_watch",
+            "--hypothesis-profile=planted",
+        ]
         command += ["-n", "0", "-m", "not postgres", "--no-header", f"--timeout={LIMIT_SECONDS}", *tests]
         with (Path(folder) / "output").open("w") as output:
             _run(command, copy, said, output)
@@ -163,7 +177,6 @@ def _look(bug: Path | None, tests: Sequence[str]) -> Look:
 def _run(command: Sequence[str], copy: Path, said: Path, output: Any) -> None:
     environment = {
         **os.environ,
-        "CI": "1",  # the same examples each time
         "PYTHONPATH": os.pathsep.join([str(copy / "src"), str(copy / "tests" / "support")]),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PLANTED_FILE": str(said),
@@ -171,12 +184,14 @@ def _run(command: Sequence[str], copy: Path, said: Path, output: Any) -> None:
     }
     options: dict[str, Any] = {"stdout": output, "stderr": output, "stdin": subprocess.DEVNULL}
     with subprocess.Popen(command, cwd=copy, env=environment, start_new_session=True, **options) as tests:
+        RUNNING.add(tests.pid)
         try:
             code = tests.wait(MOST_SECONDS)
             output.write(f"\nended with {code}\n")
         except subprocess.TimeoutExpired:
             said.write_text(json.dumps({"test": "", "kind": "passed", "why": f"not within {MOST_SECONDS} s"}))
         finally:
+            RUNNING.discard(tests.pid)
             _end(tests.pid)  # the leader of a session of its own: what its tests started ends with it
 
 
@@ -192,5 +207,14 @@ def _line(found: Found) -> str:
     return f"{found.name:<32}{found.seconds:>7.1f} s  {found.by or found.trouble or 'NOT FOUND'}{how}\n"
 
 
+def _leave() -> None:
+    """End at once, with all tests that run."""
+    for group in list(RUNNING):
+        _end(group)
+    os._exit(1)
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: _leave())
+    signal.signal(signal.SIGINT, lambda *_: _leave())
     sys.exit(main())
