@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perdure.cli.connect import AsJson, Server
+from perdure.cli.connect import AsJson
 from perdure.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -90,6 +90,16 @@ Keep = Annotated[
     ),
 ]
 
+From = Annotated[
+    str | None,
+    typer.Option(
+        "--server",
+        metavar="URL",
+        envvar="PERDURE_URL",
+        help="Where --replies finds an execution. By default the server that this user runs on this machine.",
+    ),
+]
+
 
 def crashtest(
     agent: Target,
@@ -102,7 +112,7 @@ def crashtest(
     at_once: AtOnce = 1,
     junit: Junit = None,
     keep: Keep = None,
-    server: Server = None,
+    server: From = None,
     as_json: AsJson = False,
 ) -> None:
     """Kill your agent's server and worker at every boundary, and see whether anything was lost or done twice.

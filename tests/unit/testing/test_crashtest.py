@@ -16,7 +16,7 @@ from perdure.models.recorded import reply_to_json, request_to_json
 from perdure.models.scripted import call, say
 from perdure.testing.crashtest.bodies import BodyLine
 from perdure.testing.crashtest.boundaries import BOUNDARIES, Strike, chosen, spread
-from perdure.testing.crashtest.judge import Baseline, Finding, judge
+from perdure.testing.crashtest.judge import Baseline, Finding, baseline_of, called, judge
 from perdure.testing.crashtest.model import answering, read_events, replies_of, write_replies
 from perdure.testing.crashtest.one_run import Evidence
 from perdure.testing.crashtest.report import write_junit
@@ -150,6 +150,18 @@ def test_a_ruling_that_came_too_early_is_told_as_that(tmp_path: Path) -> None:
     assert any("settle_seconds" in cure for cure in one.cures)
 
 
+def test_a_call_is_named_only_where_it_can_be_told(tmp_path: Path) -> None:
+    done = event(3, "task_completed", value=1, attempt=1, worker="w")
+    at_commit = Strike(next(one for one in BOUNDARIES if one.name == "commit.after"), 1)
+    alone = evidence(log("at_least_once", done), body(2_100))
+    assert called(alone, baseline_of(alone), at_commit) == "charge"
+    other = {**event(3, "task_scheduled", tool="mail", delivery="repeatable"), "address": "turn 1/tool/call_2"}
+    together = evidence(log("at_least_once", other, {**done, "seq": 4}), body(2_100))
+    assert called(together, baseline_of(together), at_commit) == ""
+    lost = evidence(log("at_least_once", *TWICE), *RAN_TWICE)
+    assert called(lost, baseline_of(together), BODY_AFTER) == "charge"
+
+
 def test_a_run_that_does_not_end_is_broken(tmp_path: Path) -> None:
     found = evidence(log("at_least_once", ended=False))
     found.parked, found.why = False, "charge waits, and no worker is connected"
@@ -164,8 +176,8 @@ def test_boundaries_are_chosen_by_name_and_pass() -> None:
         ("start.after", 0),
     ]
     assert len(chosen([])) == len({one.name for one in BOUNDARIES}) == len(BOUNDARIES)
-    for wrong in ("body.after@0", "body.after@x", "body"):
-        with pytest.raises(InvalidInput):
+    for wrong in ("body.after@0", "body.after@x", "body.aftr"):
+        with pytest.raises(InvalidInput, match=r"body\.after"):
             chosen([wrong])
     assert (spread(0, 6), spread(3, 6), spread(9, 3)) == ([], [1, 2, 3], [1, 2, 9])
 

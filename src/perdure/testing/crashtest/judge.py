@@ -70,6 +70,8 @@ class Baseline:
     """How often each was done, as it was told or observed."""
     acting: frozenset[str]
     """Tools that told an effect."""
+    one_by_one: bool = True
+    """No two calls were under way at once, so that the n-th of anything is the n-th call's."""
     passes: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
 
 
@@ -90,8 +92,19 @@ def baseline_of(evidence: Evidence) -> Baseline:
         scheduled=tuple(event["data"]["tool"] for event in events),
         effects=dict(_effects(evidence)),
         acting=frozenset(tools[entry.step] for entry in evidence.told if entry.step in tools),
+        one_by_one=_one_by_one(evidence),
         passes=evidence.passes,
     )
+
+
+def _one_by_one(evidence: Evidence) -> bool:
+    """Say whether each call had ended when the next was scheduled."""
+    under_way = most = 0
+    for event in evidence.events:
+        under_way += event["kind"] == Kind.TASK_SCHEDULED
+        under_way -= event["kind"] in (Kind.TASK_COMPLETED, Kind.TASK_FAILED)
+        most = max(most, under_way)
+    return most <= 1
 
 
 def judge(evidence: Evidence, facts: Facts, client_log: Path, baseline: Baseline, strike: Strike) -> list[Finding]:
@@ -135,6 +148,8 @@ def called(evidence: Evidence, baseline: Baseline, strike: Strike) -> str:
     hit = {event["address"] for event in evidence.events if event["kind"] in marked} & tools.keys()
     if hit:
         return ", ".join(sorted({tools[address] for address in hit}))
+    if not baseline.one_by_one:
+        return ""
     by_server = tuple(tool for tool in baseline.scheduled if tool not in baseline.calls)
     order = {
         "call.before": by_server,
