@@ -52,6 +52,7 @@ class Call:
         return given or own if own in SPEAKS_FOR_ALL else own
 
 
-def call_of(request: Request) -> Call:
-    """Return the call of a request: a dependency of the control routes."""
+async def call_of(request: Request) -> Call:
+    """Return the call of a request: a dependency of the control routes. The framework would run a plain function in a
+    thread."""
     return request.scope[CALL]

@@ -69,7 +69,8 @@ class DirectFunctionSource:
         """Executions whose holder waits for an answer, which will bring all news along."""
         self._told: OrderedDict[str, int] = OrderedDict()
         """How far holders have heard, by execution: hints about that are none."""
-        self._polls: set[asyncio.Event] = set()
+        self._polls: dict[asyncio.Event, None] = {}
+        """Whoever waits for executions or news, in the order in which they came: those that came first hear first."""
 
     async def claim(self, request: ClaimRequest, *, wait_seconds: float) -> Claims:
         """Claim executions; wait up to `wait_seconds` for the first one, or for news of a watched one."""
@@ -214,12 +215,12 @@ class DirectFunctionSource:
 
         ready = [("ready", lane.name) for lane in request.lanes] if request.slots else []
         topics = [DRAINING, *ready, *(("events", execution) for execution in request.watch)]
-        self._polls.add(stir)
+        self._polls[stir] = None
         try:
             with self._node.hub.listening(topics, hear):
                 yield stir
         finally:
-            self._polls.discard(stir)
+            self._polls.pop(stir, None)
 
     async def _latest(self, watch: Mapping[str, int]) -> dict[str, int]:
         """Return how far the logs of watched executions go. Polling is the truth; hints may be lost."""

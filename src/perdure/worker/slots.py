@@ -15,7 +15,8 @@ class Slots:
 
     def __init__(self, size: int, clock: Clock) -> None:
         self._size, self._clock = size, clock
-        self._grips: set[Grip] = set()
+        self._grips: dict[Grip, None] = {}
+        """In the order in which they were taken."""
         self.changed = asyncio.Event()
         """A slot, an answer, the connection or the wish to stop: something may be possible that was not.
         Whoever waits for it clears it before looking."""
@@ -37,11 +38,11 @@ class Slots:
 
     def take(self, grip: Grip) -> None:
         """Use one for `grip`."""
-        self._grips.add(grip)
+        self._grips[grip] = None
 
     def free(self, grip: Grip) -> None:
         """Give back the one of `grip`."""
-        self._grips.discard(grip)
+        self._grips.pop(grip, None)
         self.changed.set()
 
     async def until_free(self, left_ms: Callable[[], int]) -> None:
