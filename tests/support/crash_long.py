@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import crash_disk
+import simulate
 from crash_case import Case, Storm
 from crash_cases import Cases, run_cases
 from crash_phase import Phase, Room, Tally
@@ -108,6 +109,7 @@ def storms(seed: int) -> Cases:
 PHASES = [
     Phase("failpoints", _failpoints, 15, whole=True),
     *crash_disk.PHASES,
+    simulate.PHASE,
     Phase(RANDOM, _random_kills, 30, due={"kills in flight": 1_000}),
 ]
 """In the order they are run. Whoever finds another way to look for broken promises adds it before the last."""
