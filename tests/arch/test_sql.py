@@ -43,6 +43,9 @@ OUTSIDE: dict[str, str] = {
     "store/migrate.py": "it runs before there is a schema that queries could name",
     "store/postgres_link.py": "the clock, read once when a transaction begins",
     "store/sqlite_link.py": "what a file holds is looked at before it is taken for a store",
+    "store/sqlite_log.py": "the marks by which a file knows its log, for which PostgreSQL has no use",
+    "store/sqlite_remains.py": "what a file holds is looked at before it is taken for a store",
+    "store/sqlite_schema.py": "the tables as SQLite itself describes them",
     "store/sqlite.py": "a file's owner, epoch and clock: what PostgreSQL has of its own",
 }
 """Files with statements in Python, and why."""

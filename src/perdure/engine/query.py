@@ -21,6 +21,7 @@ from perdure.core.views import (
 from perdure.core.work import Failure
 from perdure.engine.query_waits import outside_waits, parent_of, tree_below
 from perdure.errors import NotFound
+from perdure.engine.stored import damaged, value_of
 from perdure.store.protocol import Params, Reads, Row
 
 PAGE_BYTES = 4_000_000
@@ -57,7 +58,7 @@ def execution_view(reads: Reads, company: str, execution: str) -> ExecutionView:
     row = execution_row_of(reads, company, execution)
     events = events_between(reads, execution, 0, row["next_seq"])
     last = events[-1]
-    spec = codec.decode(row["spec"])
+    spec = value_of(row["spec"], f"the definition of execution {execution}")
     approvals = approvals_of(reads, company, execution=execution, state=states.Waitpoint.OPEN)
     return ExecutionView(
         id=execution,
@@ -113,11 +114,18 @@ def events_page(reads: Reads, execution: str, after: int, limit: int) -> list[Ev
 
 
 def events_of(rows: Sequence[Params | Row]) -> list[Event]:
-    """Decode stored events. Raises `ValueError` for one that no version of this code wrote."""
-    return [
-        Event(row["seq"], Kind(row["kind"]), row["address"], row["digest"], codec.decode(row["data"]), row["at_ms"])
-        for row in rows
-    ]
+    """Decode stored events. Raises Conflict (`row_damaged`) for one that no version of this code wrote."""
+    return list(map(_event, rows))
+
+
+def _event(row: Params | Row) -> Event:
+    try:
+        if row["address"].__class__ is not str:
+            raise TypeError("its address is no text")
+        data = codec.decode(row["data"])
+        return Event(row["seq"], Kind(row["kind"]), row["address"], row["digest"], data, row["at_ms"])
+    except (ValueError, TypeError) as error:
+        raise damaged(f"event {row['seq']} of a log, {row['kind']} at {row['address']!r},", error) from None
 
 
 def approvals_of(
@@ -131,9 +139,10 @@ def approvals_of(
 
 
 def _approval(reads: Reads, row: Row) -> ApprovalView:
-    shown = codec.decode(row["data"])
+    what = f"approval {row['id']}"
+    shown = value_of(row["data"], what)
     rules = approval_from_text(row["rules"])
-    value: Json = None if row["value"] is None else codec.decode(row["value"])
+    value: Json = None if row["value"] is None else value_of(row["value"], what)
     scope = {name: row[name] for name in ("shard", "execution", "address")}
     votes = reads.rows("votes_on", **scope) if rules.quorum > 1 else []
     return ApprovalView(

@@ -41,6 +41,7 @@ from perdure.engine.revive import Revive, revive
 from perdure.engine.rule import Rule, rule
 from perdure.engine.signal import Signal, signal
 from perdure.engine.start import Start, start
+from perdure.engine.stored import value_of
 from perdure.errors import InvalidInput
 from perdure.server.answers import check_answer
 from perdure.server.direct_schedules import DirectSchedules
@@ -221,7 +222,8 @@ class DirectApi(DirectWaits, DirectSchedules):
             found = query.approvals_of(reads, self._company, approval=approval)
             if not found:
                 raise no_approval(approval)
-            return codec.decode(query.execution_row_of(reads, self._company, found[0].execution)["spec"]), found[0].tool
+            row = query.execution_row_of(reads, self._company, found[0].execution)
+            return value_of(row["spec"], f"the definition of execution {found[0].execution}"), found[0].tool
 
         return await self._bridge.read(look)
 
@@ -265,7 +267,7 @@ class DirectApi(DirectWaits, DirectSchedules):
         changed = {"model": edits.model, "build": edits.build}
         if given := {name: value for name, value in changed.items() if value is not None}:
             row = await self._bridge.read(lambda reads: query.execution_row_of(reads, self._company, execution))
-            found = codec.decode(row["spec"])
+            found = value_of(row["spec"], f"the definition of execution {execution}")
             if given.keys() <= found.keys():  # else it is refused, as an edit of what it has not
                 spec = codec.encode_json({**found, **given})
                 _, definition, _ = _read_definition(spec)

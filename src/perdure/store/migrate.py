@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
@@ -26,8 +26,8 @@ from perdure.store.sql_store import statements
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 
-META_KEYS = {"owner_epoch": "0", "clock_ms": "0"}
-"""What `meta` starts with, beside `store_id` and `token_key`: see ownership.py and clock.py."""
+META_KEYS = {"owner_epoch": "0", "clock_ms": "0", "log_mark": "0", "log_after": "0"}
+"""What `meta` starts with, beside `store_id` and `token_key`: see ownership.py, clock.py and sqlite_remains.py."""
 
 _FOUNDATION = """
 CREATE TABLE IF NOT EXISTS meta (key TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL);
@@ -143,6 +143,12 @@ def _apply(session: Session, step: Migration) -> None:
         checksum=step.checksum,
         perdure=version(),
     )
+
+
+def every_statement(dialect: str) -> Iterator[str]:
+    """Yield all that this release does to a new database, in order."""
+    for text in (_FOUNDATION, *(step.text for step in load_migrations())):
+        yield from statements(_rendered(text, dialect))
 
 
 def _rendered(text: str, dialect: str) -> str:

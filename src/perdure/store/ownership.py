@@ -21,6 +21,7 @@ from perdure.core.ports import Clock, Random
 from perdure.errors import InvalidInput, StoreInUse
 from perdure.store.place import FILE_MODE, prepare
 from perdure.store.sqlite import SqliteStore, open_sqlite
+from perdure.store.sqlite_remains import refuse_damage
 from perdure.store.tx import Tx
 
 Ask = Callable[[str], str | None]
@@ -148,6 +149,7 @@ def open_owned(
     """
     ownership = Ownership.acquire(path, random=random, address=address, ask=ask)
     try:
+        refuse_damage(ownership.place)
         store = open_sqlite(ownership.place, clock=clock, random=random)
         try:
             store.take_over(on_takeover)

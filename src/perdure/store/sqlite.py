@@ -116,6 +116,11 @@ class SqliteStore:
             raise _locked(error) from error
         failpoints.hit("take_over.after_commit")
         self._epoch = epoch
+        try:
+            self._log.arm()
+        except StoreFailed as error:
+            self._life.fail(error)
+            raise
         return epoch
 
     def close(self) -> None:

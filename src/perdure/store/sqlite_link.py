@@ -18,6 +18,7 @@ from urllib.parse import quote
 from perdure.errors import InternalError, InvalidInput, Retryable, StoreFailed, StoreFull
 from perdure.store.protocol import Again, Params, Row
 from perdure.store.sql_store import Query, bad_value, missing
+from perdure.store.sqlite_schema import altered
 
 BUSY_MS = 2_000
 """How long a statement waits for a lock that somebody else's program, or another opener, holds."""
@@ -132,8 +133,10 @@ class SqliteLink:
         """Run one statement of the store's own, with errors told like those of queries."""
         try:
             return self._cursor.execute(sql, values).fetchall()
-        except sqlite3.Error as error:
-            raise refusal(error, self.place) from error
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise (
+                damaged(self.place, f"{error!s:.200}") if _is_no_text(error) else refusal(error, self.place)
+            ) from error
 
     def set_patience(self, wait_ms: int = BUSY_MS) -> None:
         """Wait this long for locks from now on."""
@@ -150,13 +153,18 @@ class SqliteLink:
 
     def _refusal(self, error: Exception, statement: Statement, *params: Params) -> Exception:
         self.spoiled = True
+        if _is_no_text(error):
+            return damaged(self.place, f"{error!s:.200}")
         if not isinstance(error, sqlite3.Error) or not hasattr(error, "sqlite_errorcode"):
             # not SQLite's word but Python's: a value that it would not bind
             wrong = [bad_value(statement.name, one, statement.params) for one in params]
             return next((found for found in wrong if isinstance(found, InvalidInput)), wrong[0])
         if error.sqlite_errorcode == sqlite3.SQLITE_READONLY and self.reads_only:
             return InternalError(f"query {statement.name} writes, and was run by a reader: {error}", code="bad_sql")
-        return refusal(error, self.place, statement.name)
+        found = refusal(error, self.place, statement.name)
+        if isinstance(found, InternalError) and (name := altered(self.database)):
+            return damaged(self.place, f"{error}: {name} is not what this release made")
+        return found
 
 
 def open_link(place: Path, statements: Mapping[str, Statement], *, writes: bool) -> SqliteLink:
@@ -234,7 +242,16 @@ def _enter_wal(link: SqliteLink) -> None:
     )
 
 
-def refusal(error: sqlite3.Error, place: Path, query: str = "") -> Exception:
+def _is_no_text(error: Exception) -> bool:
+    """Whether it is Python's word, or came of SQLite's quoting the file, on text that is not UTF-8.
+
+    Nobody stored any: it would not have been bound.
+    """
+    by_python = isinstance(error, sqlite3.OperationalError) and not hasattr(error, "sqlite_errorcode")
+    return by_python or isinstance(error, UnicodeDecodeError)
+
+
+def refusal(error: Exception, place: Path, query: str = "") -> Exception:
     """Return what an error of SQLite means to us."""
     extended = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     code = extended & 0xFF
@@ -245,11 +262,7 @@ def refusal(error: sqlite3.Error, place: Path, query: str = "") -> Exception:
             "go on too.",
         )
     if code in _CORRUPT:
-        return StoreFailed(
-            f"store {place}: {what}. It is not a SQLite database, or it is damaged. Restore it from a backup, save "
-            f"what can be read with `sqlite3 {place} .recover`, or move it away to begin a new store.",
-            code="store_corrupt",
-        )
+        return damaged(place, what)
     if code in _BUSY:
         return Again(f"store {place}: {what}: another program holds a lock on it")
     if code in _DISK:
@@ -262,6 +275,15 @@ def refusal(error: sqlite3.Error, place: Path, query: str = "") -> Exception:
     if code == sqlite3.SQLITE_CONSTRAINT:
         return InternalError(f"query {query}: {what}", code="constraint")
     return InternalError(f"query {query}: {what}", code="bad_sql")
+
+
+def damaged(place: Path, what: str) -> StoreFailed:
+    """Return the error for a file whose content is not what was written."""
+    return StoreFailed(
+        f"store {place}: {what}. It is not a SQLite database, or it is damaged. Restore it from a backup, save "
+        f"what can be read with `sqlite3 {place} .recover`, or move it away to begin a new store.",
+        code="store_corrupt",
+    )
 
 
 def read_too_long() -> Retryable:

@@ -51,11 +51,30 @@ class WriteAheadLog:
         changes = self._link.database.total_changes - self._changes
         if changes < CHECKPOINT_CHANGES and size - self._bytes < CHECKPOINT_BYTES:
             return
-        self._checkpoint("PASSIVE")
+        self.arm()
         if self._size() >= LIMIT_BYTES:
             self._reset()
         self._changes = self._link.database.total_changes
         self._bytes = self._size()
+
+    def arm(self) -> None:
+        """Copy the log, so that the file itself tells from then on whether the log behind it is missing.
+
+        `log_mark` goes into the file with all there is, and only then `log_after` into the log. A kill in between
+        leaves the log as it was, with its head: that is not taken for a missing one.
+        """
+        marked = self._mark("log_mark", "CAST(CAST(value AS INTEGER) + 1 AS TEXT)")
+        self._checkpoint("PASSIVE")
+        if marked:
+            self._mark("log_after", "(SELECT value FROM meta WHERE key = 'log_mark')")
+
+    def _mark(self, key: str, value: str) -> bool:
+        """Say whether the mark could be made: on a full or locked disk the next time will do."""
+        try:
+            self._link.execute(f"UPDATE meta SET value = {value} WHERE key = '{key}'")
+        except (StoreFull, Again):
+            return False
+        return True
 
     def empty(self) -> None:
         """Copy the whole log into the database file and shrink it to nothing, if no reader is in the way."""

@@ -1,0 +1,142 @@
+"""A store whose files were damaged, lost or mixed up is refused with a clear error, and nothing of it is changed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from perdure.errors import StoreFailed
+from perdure.store.ownership import OwnedStore, open_owned
+from perdure.system import SystemClock, SystemRandom
+
+FRAME = 24 + 4096
+
+
+def open_store(path: Path) -> OwnedStore:
+    return open_owned(path, clock=SystemClock(), random=SystemRandom())
+
+
+def left_by_a_kill(folder: Path, rows: int = 20) -> Path:
+    """Return the file of a store as a killed owner of it leaves it, its log beside it."""
+    place = folder / "live" / "perdure.db"
+    owned = open_store(place)
+    for number in range(rows):
+        with owned.store.write() as connection:
+            connection.run("insert_company", id=f"{number}", name="x" * 2000, now_ms=0)
+    left = folder / "left"
+    shutil.copytree(place.parent, left)
+    owned.close()
+    return left / place.name
+
+
+def log_of(place: Path) -> Path:
+    return place.with_name(place.name + "-wal")
+
+
+def rows_in(place: Path) -> int:
+    with closing(sqlite3.connect(place)) as database:
+        return database.execute("SELECT count(*) FROM companies WHERE id <> 'default'").fetchone()[0]
+
+
+def gone(place: Path) -> None:
+    log_of(place).unlink()
+
+
+def zeroed(place: Path) -> None:
+    log_of(place).write_bytes(bytes(log_of(place).stat().st_size))
+
+
+def emptied(place: Path) -> None:
+    os.truncate(log_of(place), 0)
+
+
+def head_flipped(place: Path) -> None:
+    flip(log_of(place), 17)
+
+
+def flipped_in_the_middle(place: Path) -> None:
+    flip(log_of(place), 32 + 10 * FRAME + 1000)
+
+
+def of_another_store(place: Path) -> None:
+    shutil.copyfile(log_of(left_by_a_kill(place.parent / "other", rows=3)), log_of(place))
+
+
+def without_its_file(place: Path) -> None:
+    place.unlink()
+
+
+def flip(file: Path, at: int) -> None:
+    content = bytearray(file.read_bytes())
+    content[at] ^= 4
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "damage", [gone, zeroed, emptied, head_flipped, flipped_in_the_middle, of_another_store, without_its_file]
+)
+def test_a_store_that_has_lost_what_was_accepted_is_refused(damage: Callable[[Path], None], tmp_path: Path) -> None:
+    place = left_by_a_kill(tmp_path)
+    damage(place)
+    before = log_of(place).read_bytes() if log_of(place).exists() else None
+    with pytest.raises(StoreFailed, match="its log") as refused:
+        open_store(place)
+    assert refused.value.code == "store_corrupt"
+    assert str(place) in refused.value.message
+    assert "backup" in refused.value.message
+    assert before == (log_of(place).read_bytes() if log_of(place).exists() else None), (
+        "what can be saved is still there"
+    )
+
+
+def test_what_a_kill_leaves_is_taken_whole(tmp_path: Path) -> None:
+    place = left_by_a_kill(tmp_path)
+    open_store(place).close()
+    assert rows_in(place) == 20
+    open_store(place).close()
+
+
+def test_a_last_transaction_that_is_there_in_part_is_none(tmp_path: Path) -> None:
+    """As a power cut leaves it: nobody was told of it."""
+    place = left_by_a_kill(tmp_path)
+    flip(log_of(place), log_of(place).stat().st_size - 10)
+    open_store(place).close()
+    assert rows_in(place) == 19
+
+
+def test_a_store_that_another_program_opened_after_a_kill_is_taken(tmp_path: Path) -> None:
+    """SQLite's own shell puts the log into the file and removes it: nothing is missing then."""
+    place = left_by_a_kill(tmp_path)
+    assert rows_in(place) == 20
+    assert not log_of(place).exists()
+    open_store(place).close()
+    assert rows_in(place) == 20
+
+
+def test_a_table_that_is_not_as_it_was_made_is_named(tmp_path: Path) -> None:
+    place = left_by_a_kill(tmp_path)
+    open_store(place).close()
+    content = place.read_bytes()
+    place.write_bytes(content.replace(b"finished_ms BIGINT", b"finishee_ms BIGINT"))
+    owned = open_store(place)
+    with pytest.raises(StoreFailed, match="executions is not what") as refused, owned.store.read() as reads:
+        reads.rows("list_executions", company="default", before="~", state="", agent="", limit=1)
+    assert refused.value.code == "store_corrupt"
+    owned.close()
+
+
+def test_text_that_nobody_can_have_stored_is_damage(tmp_path: Path) -> None:
+    place = left_by_a_kill(tmp_path, rows=1)
+    open_store(place).close()
+    place.write_bytes(place.read_bytes().replace(b"x" * 2000, b"\xff" * 2000))
+    owned = open_store(place)
+    with pytest.raises(StoreFailed, match="UTF-8") as refused, owned.store.write() as connection:
+        connection.execute("SELECT name FROM companies")
+    assert refused.value.code == "store_corrupt"
+    owned.close()
