@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 
 from perdure.core import states
 from perdure.core.events import Event, Kind
+from perdure.core.spoken import moment, span
 from perdure.core.views import Finding
 from perdure.core.work import SERVER_QUEUE, Lane, WorkerInfo
 from perdure.engine.query import held_by, progress_of
@@ -18,20 +18,6 @@ MOST_DEAD = 5
 """Calls that failed for good and are named: the newest."""
 POISON = frozenset({"invalid_arguments", "unserialisable", "too_large", "unknown_tool"})
 """Codes of failures that no retry can change: the call itself, or what it gave, cannot be read or stored."""
-
-
-def moment(at_ms: int) -> str:
-    """Return a time as people read it, to the second."""
-    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def span(ms: int) -> str:
-    """Return a duration as people say it: `40 s`, `5 min`, `3 h`, `2 d`."""
-    seconds = max(ms, 0) / 1000
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds // size:.0f} {unit}"
-    return f"{seconds:.0f} s"
 
 
 def task_findings(

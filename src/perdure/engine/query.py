@@ -10,6 +10,7 @@ from perdure.core.codec import Json
 from perdure.core.delivery import Delivery
 from perdure.core.events import Event, Kind, reply_in
 from perdure.core.ids import shard_of
+from perdure.core.spoken import moment
 from perdure.core.views import (
     ApprovalView,
     ExecutionSummary,
@@ -20,8 +21,8 @@ from perdure.core.views import (
 )
 from perdure.core.work import Failure
 from perdure.engine.query_waits import outside_waits, parent_of, tree_below
-from perdure.errors import NotFound
 from perdure.engine.stored import damaged, value_of
+from perdure.errors import NotFound
 from perdure.store.protocol import Params, Reads, Row
 
 PAGE_BYTES = 4_000_000
@@ -177,7 +178,7 @@ def waits_of(reads: Reads, row: Row, approvals: list[ApprovalView]) -> list[Wait
     tasks = reads.rows("tasks_of", **scope)
     waits += [wait for task in tasks if (wait := _task_wait(task, tasks)) is not None]
     waits += [
-        WaitView("timer", timer["address"], row["updated_ms"], f"a timer due at {timer['due_ms']} ms")
+        WaitView("timer", timer["address"], row["updated_ms"], f"a timer due at {moment(timer['due_ms'])}")
         for timer in reads.rows("timers_of", **scope)
     ]
     return waits

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from perdure.core import states
 from perdure.core.events import Event, Kind
+from perdure.core.spoken import moment
 from perdure.core.views import ChildView, WaitView
 from perdure.store.protocol import Reads, Row
 
@@ -24,7 +25,7 @@ def outside_waits(reads: Reads, row: Row, events: Sequence[Event]) -> list[WaitV
 
 
 def _token(found: Row) -> WaitView:
-    until = f", which expires at {found['expires_ms']} ms" if found["expires_ms"] is not None else ""
+    until = f", which expires at {moment(found['expires_ms'])}" if found["expires_ms"] is not None else ""
     return WaitView("token", found["address"], found["opened_ms"], f"token {found['id']} ({found['name']}){until}")
 
 

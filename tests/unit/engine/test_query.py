@@ -9,6 +9,7 @@ import pytest
 from engine_bench import WORKER, Bench, ask, once, step, task
 from perdure.core.items import SetTimer
 from perdure.core.rules import TaskRules
+from perdure.core.spoken import moment
 from perdure.core.views import ExecutionView
 from perdure.core.work import Failure
 from perdure.engine import query, query_tasks
@@ -118,7 +119,7 @@ def test_waits_name_what_is_waited_for_and_since_when(bench: Bench) -> None:
         d.address: ("ruling", "a ruling on what became of post"),
         "e": ("task", "a worker for clerk/get on queue slow"),
         "f/approval": ("approval", "a decision about post"),
-        "t": ("timer", f"a timer due at {bench.clock.wall_ms() + 5_000} ms"),
+        "t": ("timer", f"a timer due at {moment(bench.clock.wall_ms() + 5_000)}"),
     }
 
 
