@@ -72,6 +72,8 @@ class HeldExecution:
 
     execution: str
     fence: int
+    outside: str = ""
+    """In a renewal: where its code has been waiting for the world outside a step, as file and line; empty: nowhere."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,6 +164,14 @@ def _owner(scene: _Scene, *, quiet: bool) -> Iterator[Finding]:
         yield Finding("problem", f"{what} Whoever claims it next goes on from the log.")
         return
     yield Finding("ok", f"{who} {owner['holder']} runs it {scene.since(owner['since_ms'])}: {until}.")
+    if owner["outside"]:
+        yield Finding(
+            "problem",
+            f"its code waits for the world outside a step, at {owner['outside']}. Nothing of that is recorded, and it "
+            "keeps its worker meanwhile: put what waits there into a step.",
+            "perdure check MODULE",
+        )
+        return
     last = scene.events[-1]
     silent_ms = scene.now_ms - max(last.at_ms, owner["since_ms"])
     if not quiet or silent_ms < QUIET_MS:

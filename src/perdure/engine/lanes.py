@@ -33,6 +33,10 @@ class ClaimLanes:
     request: ClaimRequest
 
 
+MOST_CHARACTERS = 1_000
+"""Of what a worker says of where code waits."""
+
+
 @dataclass(frozen=True, slots=True)
 class RenewExecutions:
     """A worker's heartbeat for the executions it owns."""
@@ -144,7 +148,8 @@ def renew_executions(tx: Tx, rows: Sequence[RenewExecutions]) -> Steps[list[Answ
 
 
 def _renewed(tx: Tx, by: Ownership, held: HeldExecution) -> bool:
-    params = {"shard": shard_of(held.execution), "execution": held.execution, "fence": held.fence}
+    outside = held.outside[:MOST_CHARACTERS]
+    params = {"shard": shard_of(held.execution), "execution": held.execution, "fence": held.fence, "outside": outside}
     until_ms = tx.now_ms + by.lease_ms
     return bool(tx.run("renew_execution", holder=by.holder, company=by.company, lease_until_ms=until_ms, **params))
 

@@ -61,7 +61,8 @@ class Run:
         self._bounded = False
         """Whether the cleanup after a cancel has a deadline."""
         self.on_real_io: Callable[[list[str]], None] | None = None
-        """Told, every few seconds, where the code waits for the world outside a step."""
+        """Told, every few seconds, where the code waits for the world outside a step; with nothing, once it goes on."""
+        self._told_io = False
 
     # -- what the executor calls
 
@@ -195,13 +196,18 @@ class Run:
         elif self._desk.finishing is not None:
             return await self._try_finish(journal, self._desk.finishing)
         elif self._meter.in_io:
-            if not await _stirred(self._stir, REAL_IO_SECONDS) and self.on_real_io is not None:
-                self.on_real_io(self._context.in_io(self._main))
+            self._say_real_io(quiet=not await _stirred(self._stir, REAL_IO_SECONDS))
         elif self._bodies:
             await self._stir.heard()
         elif not await _stirred(self._stir, LINGER_SECONDS):
             return await self._park(journal)
         return None
+
+    def _say_real_io(self, *, quiet: bool) -> None:
+        """Tell where the code waits for the world, or, if that was told, that it goes on."""
+        if self.on_real_io is not None and (quiet or self._told_io):
+            self.on_real_io(self._context.in_io(self._main) if quiet else [])
+            self._told_io = quiet
 
     async def _flush(self, journal: Journal) -> None:
         items = tuple(self._desk.outbox)

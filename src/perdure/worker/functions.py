@@ -7,6 +7,7 @@ renewed. Start is `run`; `stop` means: take no more, let what runs park or end, 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import platform
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -129,6 +130,7 @@ class FunctionWorker:
         source = self._open_source()
         try:
             desk = self._desk = await loop.join(self._make_desk())
+            desk.stable.when_outside = self._renew_soon
             self._link.watch(self._changed)
             async with anyio.create_task_group() as side:
                 side.start_soon(self._link.hold)
@@ -181,6 +183,12 @@ class FunctionWorker:
         if self._desk is not None:
             self._desk.look_soon()
 
+    def _renew_soon(self) -> None:
+        """From the loop of durable code: there is something that a renewal is to tell."""
+        if self._home is not None:
+            with contextlib.suppress(RuntimeError):  # it has ended
+                self._home.call_soon_threadsafe(self._due.set)
+
     async def _renew_forever(self, source: Source, stable: Stable, there: asyncio.AbstractEventLoop) -> None:
         """Prolong what is owned, and tell the runs whose lease was lost to stop."""
         pause = self._options.lease_ms / 4000
@@ -198,7 +206,7 @@ class FunctionWorker:
     async def _renew(self, source: Source, leases: list[Lease], trouble: Trouble) -> list[Answer] | None:
         """Return the answers, or None if there are none."""
         asked_ms = self._clock.monotonic_ms()
-        held = [lease.held for lease in leases]
+        held = [replace(lease.held, outside=lease.outside) for lease in leases]
         lease_ms = self._options.lease_ms
         try:
             failpoints.hit("worker.renew_executions.send")

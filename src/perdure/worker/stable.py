@@ -51,6 +51,8 @@ class Lease:
         """When it surely has not ended yet. Written by whoever renews it."""
         self.heard = claimed.last_seq
         """The newest `seq` known to exist. Belongs to the loop of durable code."""
+        self.outside = ""
+        """Where its code waits for the world outside a step. Written there, told by whoever renews it."""
 
     def fresh(self, now_ms: int) -> bool:
         """Whether enough of it is left to start something under it."""
@@ -84,6 +86,8 @@ class Stable:
         self._drives: dict[asyncio.Task[None], Lease] = {}
         self.when_freed: Callable[[], None] = lambda: None
         """Called whenever one is let go of."""
+        self.when_outside: Callable[[], None] = lambda: None
+        """Called when code is found to wait outside a step: whoever renews leases tells the server."""
 
     @property
     def busy(self) -> int:
@@ -194,8 +198,19 @@ class Stable:
         definition = self._definitions[FunctionLane(claimed.name, claimed.build)]
         function = function_of(definition, events[0].data["input"], claimed.tokens)
         run = Run(claimed.execution, function, self._clock, self._new_id)
-        run.on_real_io = partial(_say_real_io, claimed.execution)
+        run.on_real_io = partial(self._waits_outside, claimed.execution)
         return Live(run, claimed.fence), events
+
+    def _waits_outside(self, execution: str, places: list[str]) -> None:
+        with self._lock:
+            lease = self._leases.get(execution)
+        outside = "; ".join(places)
+        if lease is None or lease.outside == outside:
+            return
+        lease.outside = outside
+        if outside:
+            _say_real_io(execution, places)
+        self.when_outside()
 
     def _new_id(self, prefix: str) -> str:
         return new_id(prefix, self._clock, self._random)

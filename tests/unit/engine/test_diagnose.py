@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from engine_bench import COMPANY, WORKER, Bench, ask, once, step, task
-from perdure.core.functions import ClaimRequest
+from perdure.core.functions import ClaimRequest, HeldExecution
 from perdure.core.items import AwaitSignal, OpenToken, SetTimer, StartChild
 from perdure.core.rules import TaskRules
 from perdure.core.views import Finding
-from perdure.core.work import Failure, FunctionLane, Held, Lane, WorkerInfo
+from perdure.core.work import Answer, Failure, FunctionLane, Held, Lane, WorkerInfo
 from perdure.engine.diagnose import diagnose
 from perdure.engine.held import Beats, beat
-from perdure.engine.lanes import ClaimLanes, claim_lanes
+from perdure.engine.lanes import ClaimLanes, RenewExecutions, claim_lanes, renew_executions
 from perdure.engine.park import Finish, Halt, finish, halt
 from perdure.engine.signal import Signal, signal
 from perdure.engine.start import start
@@ -231,6 +231,23 @@ def test_its_code_waits_for_something_that_is_no_step(bench: Bench) -> None:
     first, _ = findings(bench, execution)
     assert first.what.startswith("its code has asked for nothing for 20 s: it computes, or waits for what is no step")
     assert (first.level, first.command) == ("problem", "perdure check MODULE")
+
+
+def test_where_its_code_waits_outside_a_step_is_named(bench: Bench) -> None:
+    execution = function(bench)
+    wish = ClaimRequest(WORKER, "n1", (FUNCTION,), 10)
+    [held] = bench.do(claim_lanes, ClaimLanes(COMPANY, wish))
+
+    def renew(outside: str) -> None:
+        kept = HeldExecution(execution, held.fence, outside)
+        assert bench.do(renew_executions, RenewExecutions(COMPANY, WORKER, 30_000, (kept,))) == [Answer.ACCEPTED]
+
+    renew("shop.py:12 in main")
+    found = findings(bench, execution)
+    assert (found[0].level, found[0].command) == ("problem", "perdure check MODULE")
+    assert "waits for the world outside a step, at shop.py:12 in main" in found[0].what
+    renew("")
+    assert [one.level for one in findings(bench, execution)] == ["ok"]
 
 
 def test_a_server_waits_for_the_model(bench: Bench) -> None:

@@ -213,7 +213,8 @@ def test_real_io_outside_a_step_keeps_it_and_is_named() -> None:
 
     stage = durably(play)
     assert stage.output == "done"
-    assert len(told) == 2
+    assert len(told) == 3
+    assert told[2] == []
     assert "test_durable_life.py" in told[0][0]
     assert "in main" in told[0][0]
 

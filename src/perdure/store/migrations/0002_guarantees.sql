@@ -18,6 +18,7 @@ ALTER TABLE executions ADD COLUMN kept_by TEXT NOT NULL DEFAULT '';
 ALTER TABLE ready ADD COLUMN kept_by TEXT NOT NULL DEFAULT '';
 ALTER TABLE owned ADD COLUMN company TEXT NOT NULL DEFAULT '';
 ALTER TABLE owned ADD COLUMN nonce TEXT NOT NULL DEFAULT '';
+ALTER TABLE owned ADD COLUMN outside TEXT NOT NULL DEFAULT ''; -- where its code waits for the world outside a step
 
 -- Where an execution comes from: the step that started it as a child, or the place where it was forked off another.
 CREATE TABLE lineage (

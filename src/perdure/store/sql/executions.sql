@@ -63,7 +63,7 @@ SELECT shard, execution FROM owned WHERE company = '' OR holder LIKE :prefix;
 
 -- name: owner_of
 -- Who owns an execution, for the doctor.
-SELECT holder, fence, since_ms, lease_until_ms FROM owned WHERE shard = :shard AND execution = :execution;
+SELECT holder, fence, since_ms, lease_until_ms, outside FROM owned WHERE shard = :shard AND execution = :execution;
 
 -- name: events_after
 -- A page of an execution's log.

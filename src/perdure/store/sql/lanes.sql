@@ -13,8 +13,8 @@ ORDER BY r.since_ms LIMIT :limit;
 SELECT shard, execution FROM owned WHERE holder = :holder AND company = :company AND nonce = :nonce ORDER BY since_ms;
 
 -- name: renew_execution
--- Prolong one ownership, if the fence still holds.
-UPDATE owned SET lease_until_ms = :lease_until_ms
+-- Prolong one ownership, if the fence still holds, and keep where its code waits.
+UPDATE owned SET lease_until_ms = :lease_until_ms, outside = :outside
 WHERE shard = :shard AND execution = :execution AND holder = :holder AND company = :company AND fence = :fence
 RETURNING (SELECT e.next_seq FROM executions e WHERE e.shard = owned.shard AND e.id = owned.execution) AS next_seq;
 
