@@ -25,6 +25,12 @@ def no_lingering(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "LINGER_SECONDS", 0.001)
 
 
+@pytest.fixture
+def lingering(monkeypatch: pytest.MonkeyPatch, no_lingering: None) -> None:
+    """Keep a run that waits from parking before a slow machine comes to what the test does next."""
+    monkeypatch.setattr(driver, "LINGER_SECONDS", 60.0)
+
+
 # -- ends --------------------------------------------------------------------------------------------------------------
 
 
@@ -242,6 +248,7 @@ async def test_a_run_that_was_never_driven_closes_without_a_trace(recwarn: pytes
     assert not recwarn.list
 
 
+@pytest.mark.usefixtures("lingering")
 async def test_a_limit_that_is_passed_fails_it_whatever_it_does() -> None:
     async def code(ctx: Context) -> None:
         await ctx.task(task("a"))
@@ -268,6 +275,7 @@ async def test_a_limit_that_is_passed_while_paused_lets_go_and_ends_it_later() -
         assert stage.log.events[-1].kind is Kind.PAUSED
 
 
+@pytest.mark.usefixtures("lingering")
 async def test_a_limit_that_is_passed_looks_at_the_news_first() -> None:
     async def code(ctx: Context) -> None:
         await ctx.task(task("a"))
@@ -285,6 +293,7 @@ async def test_a_limit_that_is_passed_looks_at_the_news_first() -> None:
         assert stage.log.kinds[-2:] == ["message", "failed"]
 
 
+@pytest.mark.usefixtures("lingering")
 @pytest.mark.parametrize("verb", ["finish", "halt"])
 async def test_whoever_lost_it_on_the_way_out_says_so(verb: str) -> None:
     async def code(ctx: Context) -> None:
