@@ -98,6 +98,8 @@ class Desk:
 
     def answered(self, items: tuple[Item, ...], events: list[Event], *, pausing: bool) -> None:
         """Begin what a fork asked for among these and may do: itself, or what stands in for it."""
+        if not self.offers.asked:
+            return
         for pending in self.offers.allowed(items, events, pausing=pausing):
             if pending.acting is None or pending.acting.simulate is None:
                 self._begin(pending)

@@ -185,8 +185,7 @@ class Run:
     async def _idle(self, journal: Journal) -> Outcome | None:
         """Nothing to hand over: write what is to be written, wait for what runs here, or let go."""
         self._stir.hush()
-        if self._desk.offers.held and not self._pausing:
-            self._desk.offers.ask_again()
+        self._desk.offers.ask_again(pausing=self._pausing)
         if self._desk.claims.known and self.replay.used_up:
             self._desk.outbox.extend(self._desk.claims.follow())
         if self._desk.outbox:
@@ -218,8 +217,7 @@ class Run:
             self._take(events)
         finally:
             self.writing = False
-        if self._desk.offers.asked:
-            self._desk.answered(items, events, pausing=self._pausing)
+        self._desk.answered(items, events, pausing=self._pausing)
 
     async def _park(self, journal: Journal) -> Outcome | None:
         """Let go, unless news came while this was decided: what is fed but not handed over must not be slept on."""

@@ -19,11 +19,7 @@ class Offers:
         self._write = write
         self._open: dict[str, Pending] = {}
         self._held: list[Pending] = []
-
-    @property
-    def held(self) -> bool:
-        """Whether any waits until the fork is resumed, and is then to be offered again."""
-        return bool(self._held)
+        """Wait until the fork is resumed, and are then offered again."""
 
     @property
     def asked(self) -> bool:
@@ -39,8 +35,10 @@ class Offers:
         step = acting.step or address
         self._write(OfferStep(address, pending.ask.digest, acting.kind, acting.name, step, args, simulated))
 
-    def ask_again(self) -> None:
-        """Ask for those that were held: somebody has resumed the fork."""
+    def ask_again(self, *, pausing: bool) -> None:
+        """Ask for those that were held, once somebody has resumed the fork."""
+        if pausing or not self._held:
+            return
         held, self._held = self._held, []
         for pending in held:
             if pending.acting is not None and not pending.ask.abandoned:
