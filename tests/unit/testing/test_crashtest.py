@@ -109,6 +109,14 @@ def test_an_effect_that_was_recorded_and_never_told_is_lost(tmp_path: Path) -> N
     assert "its effect was never told" in one.what
 
 
+def test_what_is_not_counted_any_more_is_a_doubt(tmp_path: Path) -> None:
+    """Most likely the stand-in remembers the run before: then nothing is tested, which must not look like success."""
+    found = evidence(log("at_least_once", *TWICE), *RAN_TWICE, observed={"charge o-1": 0})
+    (one,) = judged(found, facts("at_least_once", observes=True), tmp_path)
+    assert one.weight == "doubt"
+    assert "PERDURE_CRASHTEST_DIR" in one.how
+
+
 BEGUN = event(3, "task_begun", attempt=1, worker="w", claim=1)
 
 

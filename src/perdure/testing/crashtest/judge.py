@@ -115,6 +115,7 @@ def judge(evidence: Evidence, facts: Facts, client_log: Path, baseline: Baseline
         *_twice(case),
         *_checked(case, client_log),
         *_lost(case),
+        *_uncounted(case),
         *_again(case),
         *_unknown(case),
     ]
@@ -278,6 +279,21 @@ def _lost(case: _Judged) -> Iterator[Finding]:
         if done and tool in case.baseline.acting and event["address"] not in told:
             what = f"{tool} at {event['address']!r} is recorded as done, and its effect was never told."
             yield Finding("broken", "P2", what)
+
+
+def _uncounted(case: _Judged) -> Iterator[Finding]:
+    """An effect of the undisturbed run that `observe` did not count here, though every call was done."""
+    evidence = case.evidence
+    given_up = any(event["kind"] in (Kind.TASK_FAILED, Kind.EFFECT_RULED) for event in evidence.events)
+    if not case.facts.observes or not evidence.ended or given_up:
+        return
+    done = _effects(evidence)
+    for effect in (effect for effect, count in case.baseline.effects.items() if count > 0 and done[effect] < 1):
+        how = (
+            "Either it was lost, or what stands in for the receiver remembers earlier runs, and then later ones prove "
+            "nothing: have it keep its records in the folder that PERDURE_CRASHTEST_DIR names."
+        )
+        yield Finding("doubt", "P2", f"{effect!r} was done in the undisturbed run, and was not counted here.", how)
 
 
 def _again(case: _Judged) -> Iterator[Finding]:
