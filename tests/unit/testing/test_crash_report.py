@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import runpy
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from crash_counts import count, resolved
 from crash_phase import Phase, Room, Tally
-from crash_report import RANDOM, TWICE, LongRun, Points, complaints, effects_due, facts, table
+from crash_report import RANDOM, TWICE, LongRun, Points, as_json, complaints, effects_due, facts, table
 from perdure.testing.evidence import Entry, Event, History
 
 START_MS = 1_000_000
@@ -45,6 +48,17 @@ def test_an_hour_that_did_enough_and_broke_nothing_passes() -> None:
     assert facts(run)["kills per hour of random killing"] == 3200
     assert facts(run)["virtual hours"] == 2
     assert "VIOLATED" not in table(run)
+
+
+def test_the_summary_becomes_the_tables_of_the_documentation() -> None:
+    tables = runpy.run_path(str(Path(__file__).parents[3] / "tools" / "crash_tables.py"))
+    told = json.loads(as_json(good()))
+    lines = tables["long_tables"](told)
+    assert "| random kills | 0 | 1,700 | 1,600 | 0 | 0 | 1,000 | 0 | 1,800 |" in lines
+    assert lines[-1] == "The run passed."
+    bug = {"name": "no_fence", "by": "tests/unit/test_a.py::test_b[c]", "hung": True, "seconds": 2.5}
+    found = tables["planted_table"]({"bugs": [bug], "found": 1, "planted": 1, "seconds": 3})
+    assert found[2:] == ["| no_fence | `test_a.py::test_b` (hung) | 2.5 |", "", "Found 1 of 1 in 3 s."]
 
 
 def test_a_violation_fails_the_run_and_is_told_by_its_promise() -> None:
