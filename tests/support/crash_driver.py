@@ -7,6 +7,7 @@ HTTP like anybody else.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -306,7 +307,7 @@ def _life(kind: str, member: str, setup: Setup, spec: str) -> None:
 
 
 def _traced(setup: Setup, inject: str) -> None:
-    """Become the server, under a tracer that does something to one of its system calls.
+    """Become the server, under a tracer that does something to one of its system calls, or under libfiu.
 
     A call on files counts only where it meets the store's: an interpreter reads hundreds of others as it starts.
     """
@@ -320,6 +321,10 @@ def _traced(setup: Setup, inject: str) -> None:
     life = [sys.executable, __file__, "server", json.dumps({**asdict(setup), "folder": str(setup.folder)})]
     path = os.pathsep.join(one for one in sys.path if one)
     environment = {**os.environ, "PYTHONPATH": path, "XDG_STATE_HOME": str(setup.disk / "state")}
+    if inject.startswith("fiu:"):
+        _, fails, how = inject.split(":")
+        broken = f"enable_random name=posix/io/{fails},{how},failinfo={errno.EIO}"
+        os.execvpe("fiu-run", ["fiu-run", "-x", "-c", broken, *life], environment)
     log = str(setup.folder / "strace.log")
     trace = ["strace", "-f", "-qq", "-o", log, *met, "-e", f"trace={call}", "-e", f"inject={inject}"]
     os.execvpe("strace", [*trace, "--", *life], environment)
