@@ -30,6 +30,11 @@ LOOK_SECONDS = 1.0
 """Between two looks for files whose workers died: a fraction of what the server then leaves of their leases."""
 
 
+_DAMAGED = (
+    "kept for a look: lines that a power cut tore were never told; if they were altered, their effects are uncertain"
+)
+
+
 class Heirs:
     """What one worker does about its dead neighbours."""
 
@@ -80,10 +85,12 @@ class Heirs:
         for start in range(0, len(ours), MAX_REPORTS):
             await self._deliver(file, ours[start : start + MAX_REPORTS])
         left = len(content.open) - len(ours)
-        if content.torn and not self._seen.get(file.path):
-            log.warning("outbox.torn", file=str(file.path), lines=content.torn, action="none: they were never told")
         if left or content.strange:
             self._leave(file, content, left)
+        elif content.torn:
+            aside = await asyncio.to_thread(file.put_aside)
+            log.warning("outbox.damaged", file=str(aside), lines=content.torn, action=_DAMAGED)
+            return False
         return not (left or content.strange)
 
     def _leave(self, file: OutboxFile, content: Content, left: int) -> None:

@@ -28,6 +28,8 @@ from perdure.wire import codec, strict
 from perdure.wire.worker_lock import SUFFIX
 
 EVIDENCE = "refused.jsonl"
+DAMAGED = ".damaged"
+"""Ends the name of a file in which something could not be read, and all else was told."""
 EVIDENCE_BYTES = 16 * 1024 * 1024
 """Of refused results that are kept; then the file is put aside once, in place of the one before."""
 
@@ -59,7 +61,8 @@ class Content:
     open: tuple[Kept, ...]
     """Not answered yet, in order."""
     torn: int
-    """Lines that are no whole record: writes that a crash or a full disk cut off. None of them was ever relied on."""
+    """Lines that are no whole record: writes that a crash or a full disk cut off. None of them was ever relied on. Or
+    what was whole once was altered."""
     strange: int
     """Whole records that this version does not understand: another one wrote them."""
 
@@ -136,6 +139,12 @@ class OutboxFile:
             if remove:  # before the lock goes: whoever waits for it sees that the file is gone
                 self.path.unlink(missing_ok=True)
             os.close(descriptor)
+
+    def put_aside(self) -> Path:
+        """Give it another name, under which no worker looks at it again, and return that. Raises `OSError`."""
+        aside = self.path.with_suffix(DAMAGED)
+        self.path.replace(aside)
+        return aside
 
     def forget(self) -> None:
         """In a forked child: close the descriptor alone, which takes nothing from the parent."""

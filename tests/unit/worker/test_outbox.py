@@ -264,6 +264,38 @@ async def test_a_dead_workers_results_are_delivered_once(tmp_path: Path) -> None
     assert source.sent("report") == [[one.report for one in results]]
 
 
+async def test_a_damaged_result_is_told_of_and_its_file_put_aside(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What lies before and behind it is delivered; what cannot be read may tell a person what was done."""
+    source = MemoryTasks(SystemClock())
+    addresses = taken(source, 3)
+    results = [Kept(source.name, "wrk_dead", Report("exe_1", one, 1, "completed", one)) for one in addresses]
+    path = left_by_the_dead(tmp_path, *results)
+    damaged = path.read_bytes().replace(b'"exe_1","address":"%s"' % addresses[1].encode(), b'"exe_1","address":"?"')
+    assert damaged != path.read_bytes()
+    path.write_bytes(damaged)
+    async with at_work(make_worker(source, SystemClock(), number, outbox=tmp_path)):
+        await source.reported(addresses[0], addresses[2])
+        await until(lambda: not path.exists())
+    aside = path.with_suffix(".damaged")
+    assert aside.read_bytes().startswith(damaged)
+    assert not source.rows[addresses[1]].reports
+    (told,) = [record.getMessage() for record in caplog.records if record.getMessage().startswith("outbox.damaged")]
+    assert str(aside) in told
+
+
+@pytest.mark.parametrize("content", [b"", bytes(4096), b"\xff" * 5000, b"[]\n{}\n"])
+async def test_a_file_that_is_none_any_more_keeps_no_worker_from_working(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "wrk_dead.outbox").write_bytes(content)
+    (tmp_path / "wrk_folder.outbox").mkdir()
+    (tmp_path / "wrk_link.outbox").symlink_to("wrk_link.outbox")
+    source = MemoryTasks(SystemClock())
+    async with at_work(make_worker(source, SystemClock(), number, outbox=tmp_path)):
+        await source.reported(source.add("number", {"n": 1}))
+        await until(lambda: not (tmp_path / "wrk_dead.outbox").exists())
+
+
 async def test_a_result_of_other_queues_is_left_alone(tmp_path: Path) -> None:
     source = MemoryTasks(SystemClock())
     (address,) = taken(source)
