@@ -56,13 +56,13 @@ def gated(ctx: ToolContext) -> str:
     return "through"
 
 
-@tool(retries=0)
+@tool(retries=0, delivery="repeatable")
 def odd() -> object:
     """Return what JSON has no word for."""
     return object()
 
 
-@tool(retries=0)
+@tool(retries=0, delivery="repeatable")
 def huge() -> str:
     """Return more than a step may hold."""
     return "x" * (9 * 1024 * 1024)

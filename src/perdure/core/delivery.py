@@ -51,6 +51,8 @@ class Tries:
     """The author's word that nothing happened."""
     key_forgotten: bool = False
     """By the next try, whoever is called will not know its key any more."""
+    unkept: bool = False
+    """It acts and it returned, and what it returned cannot be kept: that must not look as if it had failed."""
 
 
 def after_failure(tries: Tries) -> Verdict:
@@ -58,10 +60,11 @@ def after_failure(tries: Tries) -> Verdict:
 
     Begun means that it may have acted, so it is tried again only on its author's word that it did not. Anything else
     may be, so many times in all, unless the failure is of a kind that asking again cannot change, or the key that
-    makes asking again safe would be forgotten by then.
+    makes asking again safe would be forgotten by then. What acted and brought a result that cannot be kept waits for a
+    person at first sight: told that it failed, a model would do it once more.
     """
     begun = tries.state in (states.Task.BEGUN, states.Task.UNCERTAIN)
-    if begun and not tries.not_done:
+    if (begun and not tries.not_done) or tries.unkept:
         return Verdict.LOSE
     if tries.permanent or tries.attempt >= tries.most:
         return Verdict.DIE

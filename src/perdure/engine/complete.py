@@ -133,6 +133,11 @@ def fail_attempt(
             assert_never(verdict)
 
 
+_UNKEPT = frozenset({"unserialisable", "too_large"})
+"""Codes of failures of what a body gave, not of the body."""
+_ACTING = frozenset({Delivery.AT_LEAST_ONCE, Delivery.TRANSACTIONAL})
+"""Of `at_most_once` bodies the worker keeps the text of such a result."""
+
 LEASE_EXPIRED = "lease_expired"
 """Code of the failure of an attempt whose worker fell silent."""
 
@@ -146,7 +151,12 @@ def _tries(task: Row, failure: Failure, *, permanent: bool, next_ms: int) -> Tri
         permanent=permanent,
         not_done=failure.code == NOT_DONE,
         key_forgotten=key_forgotten(task, next_ms),
+        unkept=_unkept(task, failure),
     )
+
+
+def _unkept(task: Row, failure: Failure) -> bool:
+    return failure.code in _UNKEPT and task["delivery"] in _ACTING
 
 
 def key_forgotten(task: Row, at_ms: int) -> bool:
@@ -158,6 +168,8 @@ def key_forgotten(task: Row, at_ms: int) -> bool:
 
 
 def _why(task: Row, failure: Failure) -> str:
+    if _unkept(task, failure):
+        return f"it may have acted, but what it gave cannot be kept: {failure.message}"
     return failure.message if task["state"] == states.Task.BEGUN else forgotten(task, failure.message)
 
 

@@ -20,7 +20,7 @@ from perdure.core import codec
 from perdure.core.codec import Json
 from perdure.core.delivery import Delivery
 from perdure.core.witness import Witness, expect_record
-from perdure.errors import InvalidInput, LimitExceeded
+from perdure.errors import InvalidInput, LimitExceeded, PermanentError
 from perdure.worker.judge import MAX_TEXT_BYTES, Raised, Stopped, describe, judge, shorten
 
 
@@ -112,11 +112,17 @@ class Call:
         do it again."""
         try:
             checked = self.definition.validate(self.args)
-            intent = self.definition.options.intent
-            return dataclasses.replace(self, checked=checked, intent=intent and intent_of(intent, checked))
+            return dataclasses.replace(self, checked=checked, intent=self._intent(checked))
         except BaseException as error:  # noqa: BLE001 - validators are the user's code too
             ended = self._judge(error)
             return ended if isinstance(ended, Raised) else Raised("tool_error", ended.message)
+
+    def _intent(self, checked: dict[str, Any]) -> str | None:
+        intent = self.definition.options.intent
+        try:
+            return None if intent is None else intent_of(intent, checked)
+        except (InvalidInput, LimitExceeded) as error:  # before the body: its code must not say that a result was bad
+            raise PermanentError(error.message, code="bad_intent") from None
 
     def _enter(self) -> Witness | None:
         enter_tool(self.context)

@@ -127,7 +127,7 @@ def test_a_call_failed_for_good_and_can_be_tried_anew(bench: Bench) -> None:
 
 
 def test_a_poisoned_call_is_named_and_no_retry_is_offered(bench: Bench) -> None:
-    held = bench.leased()
+    held = bench.leased(task(delivery="repeatable"))
     bench.report(held, "failed", failure=Failure("too_large", "the result takes 9 MB", permanent=True))
     found = findings(bench, held.execution)[0]
     assert "has failed for good (poison: no retry can change it): the result takes 9 MB" in found.what
