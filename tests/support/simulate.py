@@ -107,9 +107,12 @@ def main() -> int:
     for found in run_seeds(first, most, options.jobs if most > 1 else 1, None, 0 if options.once else 1):
         counts.update(found.counts)
         counts["seeds"] += 1
+        if counts["seeds"] % 500 == 0:
+            sys.stderr.write(f"{counts['seeds']} seeds, {len(problems)} violations\n")
         counts["run twice, with the same trace"] += bool(found.again) and found.again == found.trace
         virtual += found.virtual_seconds
         problems += [f"seed {found.seed}: {problem}" for problem in found.problems]
+        sys.stderr.write("".join(f"VIOLATED seed {found.seed}: {problem}\n" for problem in found.problems))
         if most == 1:
             sys.stdout.write(f"trace: {found.trace} {found.again}\n")
     seconds = time.monotonic() - began
@@ -118,7 +121,6 @@ def main() -> int:
     lines.append(f"seconds: {seconds:.0f}, seeds a second: {counts['seeds'] / seconds:.1f}")
     lines.append(f"not covered: {NOT_COVERED}")
     lines.append(f"violations: {len(problems)}")
-    lines += [f"VIOLATED {problem}" for problem in problems]
     sys.stdout.write("\n".join(lines) + "\n")
     return 1 if problems else 0
 

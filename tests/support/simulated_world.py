@@ -7,18 +7,20 @@ everything has to come to its end.
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import shutil
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from perdure.core import codec
 from perdure.core.views import StartRequest
+from perdure.errors import LeaseLost, Retryable, StoreFailed
 from perdure.store.sqlite import open_sqlite
 from perdure.testing.clock import START_WALL_MS, FakeClock, SeededRandom
 from perdure.worker.declared import start_request
@@ -80,9 +82,9 @@ class Profile:
             weather=weather,
             disk=disk,
             refuses=maybe(0.3, 0.05, 0.3),
-            slow=maybe(0.3, 0.05, 0.4),
+            slow=maybe(0.4, 0.05, 0.6),
             kills=maybe(0.6, 1, 6),
-            stops=maybe(0.4, 2, 8),
+            stops=maybe(0.5, 1, 6),
             cuts=maybe(0.3, 3, 10),
             steps=maybe(0.2, 3, 10),
             meddle=maybe(0.4, 0.2, 1),
@@ -110,9 +112,39 @@ class Run:
 
 def simulate(seed: int, profile: Profile | None = None) -> Run:
     """Run one seed to its verdict. Raises `Standstill` or `Escape` where the world could not go on."""
+
+    async def main(loop: ProcessLoop) -> Verdict:
+        with _hearing() as errors:
+            verdict = await _World(loop, seed, folder / "p.db", profile).run()
+        return replace(verdict, violations=(*verdict.violations, *dict.fromkeys(errors)))
+
     with _folder() as folder:
-        found = run_processes(seed, lambda loop: _World(loop, seed, folder / "p.db", profile).run(), MOST_ROUNDS)
+        found = run_processes(seed, main, MOST_ROUNDS)
     return Run(seed, found.trace, found.virtual_seconds, found.value)
+
+
+class _Errors(logging.Handler):
+    """Hears what the product itself calls a bug: errors that it did not expect."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.heard: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None and not isinstance(error, (Retryable, StoreFailed, LeaseLost)):
+            event = str(record.msg).split(" ", 1)[0]
+            self.heard.append(f"logged {event}: {type(error).__name__}: {error}"[:300])
+
+
+@contextmanager
+def _hearing() -> Iterator[list[str]]:
+    errors, logger = _Errors(), logging.getLogger("perdure")
+    logger.addHandler(errors)
+    try:
+        yield errors.heard
+    finally:
+        logger.removeHandler(errors)
 
 
 @contextmanager
