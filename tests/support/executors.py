@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from node_bench import PATIENCE, NodeBench, Script
 from perdure.core.ports import Clock
-from perdure.engine.claim import Claimed
+from perdure.engine.claim import Claim, Claimed, claim
 from perdure.models.catalog import Catalog
 from perdure.models.scripted import Step
 from perdure.server.bridge import Bridge
@@ -20,6 +20,7 @@ from perdure.server.node import Node, Parts
 from perdure.store.operation import Operation
 from perdure.store.protocol import Reads
 from perdure.store.sqlite import open_sqlite
+from perdure.store.standing import Topic
 from perdure.system import SystemClock
 from perdure.testing.clock import SeededRandom
 
@@ -36,10 +37,16 @@ class Notes:
     """Awaited before an operation is submitted; what it raises is the answer."""
     before_read: Callable[[], Any] | None = None
 
-    async def run(self, operation: Operation[Any, T], row: Any) -> T:
+    def run(self, operation: Operation[Any, T], row: Any, wants: tuple[Topic, ...] = ()) -> asyncio.Future[T]:
+        return asyncio.get_running_loop().create_task(self._run(operation, row, wants))
+
+    def tell(self, operation: Operation[Any, Any], row: Any) -> None:
+        self.bridge.tell(operation, row)
+
+    async def _run(self, operation: Operation[Any, T], row: Any, wants: tuple[Topic, ...]) -> T:
         if self.before is not None:
             await self.before(operation.name, row)
-        result = await self.bridge.run(operation, row)
+        result = await self.bridge.run(operation, row, wants)
         self.answers.append((operation.name, row, result))
         return result
 
@@ -75,6 +82,11 @@ class House:
         self.running[executor] = asyncio.get_running_loop().create_task(executor.run())
         return executor
 
+    async def claims_no_more(self, executor: Executor) -> None:
+        """Let an executor's claims get no answer from now on; the one that stands is taken back."""
+        self.notes[executor].before = _never_claims
+        await self.bench.node.bridge.run(claim, Claim(executor.holder, 0, 0))
+
     async def close(self, executor: Executor) -> None:
         """End an executor as a process that stops does, without giving back what it owns."""
         task = self.running.pop(executor)
@@ -86,6 +98,11 @@ class House:
         async with asyncio.timeout(PATIENCE):
             while not fact():  # noqa: ASYNC110 - a fact of any kind has no event
                 await asyncio.sleep(0.002)
+
+
+async def _never_claims(name: str, _row: Any) -> None:
+    if name == "claim":
+        await asyncio.Event().wait()
 
 
 @asynccontextmanager

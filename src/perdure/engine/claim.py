@@ -46,7 +46,11 @@ class Claimed:
     """Of the code that a durable function began with."""
 
 
-@operation()
+def _keys(row: Claim) -> tuple[str, ...]:
+    return (f"server/{row.holder}",)
+
+
+@operation(keys=_keys)
 def claim(tx: Tx, rows: Sequence[Claim]) -> Steps[list[Claimed]]:
     """Claim up to `limit` executions each, the longest ready first. Those of an unreadable format stay ready."""
     picked = _candidates(tx, rows)

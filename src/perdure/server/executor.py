@@ -40,7 +40,9 @@ from perdure.store.tx import Note
 log = get_log(__name__)
 
 POLL_SECONDS = 5.0
-"""How often to look without a hint."""
+"""How often to look for what other processes made ready."""
+READY = (("ready", ""),)
+"""What a claim waits for: executions that servers run, in no lane of a durable function."""
 BATCH = 64
 """Most executions claimed at once."""
 _POISON = (ValueError, LookupError, TypeError, UserError)
@@ -109,14 +111,14 @@ class Executor:
 
     async def run(self) -> None:
         """Work until cancelled."""
-        with self._hub.listening([("ready", "")], lambda _note: self._wake.set()):
-            try:
-                async with anyio.create_task_group() as group:
-                    group.start_soon(self._renew_forever)
-                    group.start_soon(self._claim_forever)
-                    await self._broken
-            finally:
-                await self._close_all()
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._renew_forever)
+                group.start_soon(self._claim_forever)
+                await self._broken
+        finally:
+            self._bridge.tell(claim, self._wish(0))
+            await self._close_all()
 
     @property
     def owned(self) -> int:
@@ -130,23 +132,33 @@ class Executor:
 
     async def _claim_forever(self) -> None:
         while True:
-            self._wake.clear()  # before looking: a hint that lands during the claim must survive it
-            limit = min(BATCH, self._options.capacity - len(self._drives))
-            claimed: list[Claimed] = []
-            if limit > 0:
-                try:
-                    claimed = await self._bridge.run(
-                        claim, Claim(self.holder, limit, self._options.lease_ms, self._parked.seen)
-                    )
-                except StoreFailed:
-                    raise
-                except PerdureError as error:
-                    log.warning("executor.claim_failed", code=error.code, action="will try again")
+            self._wake.clear()
+            room = min(BATCH, self._options.capacity - len(self._drives))
+            try:
+                claimed = await self._claim(room) if room > 0 else []
+            except StoreFailed:
+                raise
+            except PerdureError as error:
+                log.warning("executor.claim_failed", code=error.code, action="will try again")
+                room, claimed = 0, []
             for one in claimed:
                 self._spawn(one)
-            if len(claimed) < max(limit, 1):
+            if room <= 0:
                 with anyio.move_on_after(POLL_SECONDS):
                     await self._wake.wait()
+
+    async def _claim(self, room: int) -> list[Claimed]:
+        """Claim what is ready or, if nothing is, what this process makes ready in the next seconds."""
+        wish = self._bridge.run(claim, self._wish(room), READY)
+        try:
+            if not (await asyncio.wait((wish,), timeout=POLL_SECONDS))[0]:
+                self._bridge.tell(claim, self._wish(0))  # in its place; what it was given meanwhile is not lost
+            return await wish
+        finally:
+            wish.cancel()
+
+    def _wish(self, room: int) -> Claim:
+        return Claim(self.holder, room, self._options.lease_ms, self._parked.seen)
 
     def _spawn(self, claimed: Claimed) -> None:
         """Drive it in a task of its own: a task group would cost a fifth of a step's time."""

@@ -10,10 +10,10 @@ from functools import partial
 
 from perdure.core.work import SERVER_QUEUE
 from perdure.mailbox import Mailbox, Mailboxes
+from perdure.store.standing import Topic
 from perdure.store.tx import Note
 
 Listener = Callable[[Note], None]
-Topic = tuple[str, str]
 Entry = tuple[Mailbox, Listener]
 
 DRAINING: Topic = ("draining", "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import anyio
@@ -28,6 +29,7 @@ from perdure.engine.lease import Lease, lease
 from perdure.errors import PerdureError, UserError
 from perdure.server.hub import DRAINING, Topic
 from perdure.server.silence import fell_silent
+from perdure.store.tx import Note
 
 if TYPE_CHECKING:
     from perdure.server.node import Node
@@ -47,24 +49,32 @@ class DirectTaskSource:
         self._company = company
 
     async def lease(self, request: LeaseRequest, *, wait_seconds: float) -> list[LeasedTask]:
-        stir = asyncio.Event()
-        clock = self._node.parts.clock
-        until_ms = clock.monotonic_ms() + wait_seconds * 1000
-        with self._node.hub.listening([DRAINING, *self._topics(request)], lambda _note: stir.set()):
-            while True:
-                stir.clear()  # before looking: a task that is scheduled meanwhile must wake us
-                tasks = await self.take(request)
-                left = (until_ms - clock.monotonic_ms()) / 1000
-                if tasks or left <= 0 or self._node.draining:
-                    return tasks
-                try:
-                    await asyncio.wait_for(stir.wait(), min(left, POLL_SECONDS))
-                except TimeoutError:
-                    continue
+        """Reserve what is ready or, if nothing is, what this process makes ready while the wish stands."""
+        try:
+            return await self._wait_for_tasks(request, wait_seconds)
+        except asyncio.CancelledError:
+            self._bridge.tell(lease, Lease(self._company, replace(request, slots=0)))
+            raise
 
-    def _topics(self, request: LeaseRequest) -> list[Topic]:
+    async def _wait_for_tasks(self, request: LeaseRequest, wait_seconds: float) -> list[LeasedTask]:
+        wants, clock, stir = self._topics(request), self._node.parts.clock, asyncio.Event()
+
+        def hear(note: Note) -> None:
+            if note.after_ms or (note.topic, note.key) == DRAINING:  # all else is granted where it is announced
+                stir.set()
+
+        until_ms = clock.monotonic_ms() + wait_seconds * 1000
+        with self._node.hub.listening((DRAINING, *wants), hear):
+            while (left := (until_ms - clock.monotonic_ms()) / 1000) > 0 and not self._node.draining:
+                wish = self._bridge.run(lease, Lease(self._company, request), wants)
+                if await _ended(wish, stir, min(left, POLL_SECONDS)):
+                    return wish.result()
+                wish.cancel()  # the next look takes its place, and is given again what this one was given meanwhile
+        return await self.take(request)
+
+    def _topics(self, request: LeaseRequest) -> tuple[Topic, ...]:
         queues = {lane.queue for lane in request.lanes}
-        return [("tasks_all", self._company), *(("tasks", f"{self._company}/{queue}") for queue in queues)]
+        return ("tasks_all", self._company), *(("tasks", f"{self._company}/{queue}") for queue in sorted(queues))
 
     async def take(self, request: LeaseRequest) -> list[LeasedTask]:
         """Reserve what is ready now, without waiting."""
@@ -107,6 +117,23 @@ class DirectTaskSource:
         """Leave the executions that a worker owned only as long as its tasks."""
         if info.functions:
             await self._bridge.run(shrink_owned, ShrinkOwned(self._company, info.worker, ORPHAN_LEASE_MS))
+
+
+async def _ended(wish: asyncio.Future[list[LeasedTask]], stir: asyncio.Event, seconds: float) -> bool:
+    """Wait until the wish is granted, something stirs, or the time is over; say whether it is granted."""
+
+    def ring(_wish: object) -> None:
+        stir.set()
+
+    wish.add_done_callback(ring)
+    try:
+        await asyncio.wait_for(stir.wait(), seconds)
+    except TimeoutError:
+        return wish.done()
+    finally:
+        wish.remove_done_callback(ring)
+        stir.clear()
+    return wish.done()
 
 
 def _answer(result: Answer | BaseException) -> Answer:

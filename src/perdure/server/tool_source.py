@@ -5,6 +5,8 @@ They are tasks like any others: leased, begun, tried again and reported by the s
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import re
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -26,8 +28,8 @@ from perdure.engine.keys import DEFAULT_COMPANY
 from perdure.engine.lease import Lease, lease
 from perdure.engine.sweep import LOCAL_WORKER
 from perdure.errors import NotFound, PermanentError, UserError
-from perdure.server.hub import Topic
-from perdure.server.tasks import DirectTaskSource
+from perdure.server.hub import DRAINING
+from perdure.server.tasks import POLL_SECONDS, DirectTaskSource
 from perdure.store.protocol import Reads
 from perdure.toolbox.guarded_http import Outbound
 from perdure.toolbox.http_call import Asked, HttpCaller
@@ -97,8 +99,19 @@ class ServerTaskSource(DirectTaskSource):
         self._companies: OrderedDict[str, str] = OrderedDict()
         """Of executions that tasks came from lately."""
 
-    def _topics(self, request: LeaseRequest) -> list[Topic]:
-        return [("tasks_all", ""), ("tasks", SERVER_QUEUE)]
+    async def lease(self, request: LeaseRequest, *, wait_seconds: float) -> list[LeasedTask]:
+        """Reserve what is ready, or wait for it. No wish of it stands: which lanes it wants is known when they come."""
+        node, stir = self._node, asyncio.Event()
+        until_ms = node.parts.clock.monotonic_ms() + wait_seconds * 1000
+        with node.hub.listening((DRAINING, ("tasks_all", ""), ("tasks", SERVER_QUEUE)), lambda _note: stir.set()):
+            while True:
+                stir.clear()  # before looking: a task that is scheduled meanwhile must wake us
+                tasks = await self.take(request)
+                left = (until_ms - node.parts.clock.monotonic_ms()) / 1000
+                if tasks or left <= 0 or node.draining:
+                    return tasks
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(stir.wait(), min(left, POLL_SECONDS))
 
     async def take(self, request: LeaseRequest) -> list[LeasedTask]:
         """Reserve what is ready, the company first whose tasks are longest due. Costs a read if there is nothing."""

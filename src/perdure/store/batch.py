@@ -14,6 +14,7 @@ from perdure.errors import InternalError, PerdureError, Retryable, StoreFailed, 
 from perdure.log import get_log
 from perdure.store.operation import Operation, Steps
 from perdure.store.protocol import Again, Ref, Store
+from perdure.store.standing import Standing, Topic
 from perdure.store.tx import Note, Tx
 
 MAX_OPERATIONS = 256
@@ -43,14 +44,24 @@ class Settle(Protocol):
 class Entry:
     """One row on its way through the writer. Owner: the writer, until it is settled."""
 
-    __slots__ = ("error", "keys", "operation", "result", "row", "size", "target", "token")
+    __slots__ = ("error", "keys", "operation", "result", "row", "size", "target", "token", "wants")
 
-    def __init__(self, operation: Operation[Any, Any], row: Any, target: Settle, token: Any = None) -> None:
+    def __init__(
+        self,
+        operation: Operation[Any, Any],
+        row: Any,
+        target: Settle,
+        token: Any = None,
+        wants: tuple[Topic, ...] = (),
+    ) -> None:
         self.operation = operation
         self.row = row
         self.target = target
         self.token = token
         """The submitter's own: the future to resolve, for instance."""
+        self.wants = wants
+        """A wish: while its result is empty it stands, and runs again in each transaction that announces one of these,
+        until an entry with the same key takes its place."""
         self.keys: tuple[str, ...] = tuple(operation.keys(row))
         self.size: int = getattr(row, "size", 0)
         self.result: Any = None
@@ -75,6 +86,9 @@ class Batches:
         self._on_failed = on_failed
         self._running: list[Entry] = []
         self._deferred: list[Entry] = []
+        self._standing = Standing()
+        self._granted: list[Entry] = []
+        """Wishes that came true with the batch that is run now, and are not settled yet."""
 
     def __bool__(self) -> bool:
         """Whether there is anything to do."""
@@ -117,25 +131,50 @@ class Batches:
         self._running = batch = self.take()
         if not batch:
             return 0
+        replaced = self._stand(batch)
+        self._running = [*replaced, *batch]
         if self.failed is None:
             notes = self._commit_all(batch, pause)
         else:
             notes = []
             _fail(batch, StoreFailed(self.failed.message, code=self.failed.code))
+        ended = self._end([*replaced, *batch])
         self._running = []
-        self._settle(batch)
+        self._settle(ended)
         if notes:
             _tell(self._publish, notes)
         return len(batch)
 
+    def _stand(self, batch: Sequence[Entry]) -> list[Entry]:
+        """Let the batch's wishes stand from before it runs; return those whose place its entries take."""
+        replaced = self._standing.replaced(batch) if self._standing else []
+        for entry in batch:
+            if entry.wants:
+                self._standing.add(entry)
+        return replaced
+
+    def _end(self, entries: Iterable[Entry]) -> list[Entry]:
+        """Return what is to be settled: of these entries all but the wishes that stand on, and the wishes granted."""
+        ended: list[Entry] = []
+        for entry in entries:
+            if entry.wants and entry.error is not None:
+                self._standing.remove(entry)
+            if not self._standing.holds(entry):
+                ended.append(entry)
+        told = set(map(id, ended))
+        ended += [entry for entry in self._granted if id(entry) not in told]
+        self._granted.clear()
+        return ended
+
     def fail_all(self, error: PerdureError) -> None:
         """End every entry not yet settled with `error`."""
-        rest = [*self._running, *self._deferred, *self.queue]
+        rest = [*self._running, *self._granted, *self._deferred, *self.queue, *self._standing.clear()]
         self._running.clear()
+        self._granted.clear()
         self._deferred.clear()
         self.queue.clear()
         _fail(rest, error)
-        self._settle(rest)
+        self._settle(list({id(entry): entry for entry in rest}.values()))
 
     def _commit_all(self, batch: list[Entry], pause: Callable[[int], None]) -> list[Note]:
         """Commit the batch, or say in each entry why not. What fails together is run again one by one."""
@@ -157,31 +196,54 @@ class Batches:
                 if len(batch) == 1:
                     _fail(batch, error)
                     return []
-                return [note for entry in batch for note in self._commit_all([entry], pause)]
+                # Asked for each when its turn comes: one before it may have granted its wish.
+                left = (entry for entry in batch if not entry.wants or self._standing.holds(entry))
+                return [note for entry in left for note in self._commit_all([entry], pause)]
         _fail(
             batch, Retryable(f"the database did not take the change after {TRIES} tries: {reason}", code="store_busy")
         )
         return []
 
     def _commit(self, batch: list[Entry]) -> list[Note]:
-        groups: dict[int, list[Entry]] = {}
-        for entry in batch:
-            groups.setdefault(id(entry.operation), []).append(entry)
+        groups = _grouped(batch)
         with self._store.write() as connection:
             tx = Tx(connection)
-            results = _apply(tx, list(groups.values()))
+            _give(groups, _apply(tx, groups))
+            called, gifts = self._grant(tx)
             notes = tx.flush()
-            _pass("before_commit", groups.values())
-        for entries, found in zip(groups.values(), results, strict=True):
-            for entry, result in zip(entries, found, strict=True):
-                entry.result = result
+            _pass("before_commit", [*groups, *called])
+        _give(called, gifts)
+        for entries in (*groups, *called):
+            self._granting([entry for entry in entries if entry.wants and entry.result])
         self.commits += 1
         self.operations += len(batch)
         try:
-            _pass("after_commit", groups.values())
+            _pass("after_commit", [*groups, *called])
         except failpoints.InjectedFault as fault:
-            _fail(batch, fault)  # as if the answer had been lost: committed, and nobody is told
+            _fail([*batch, *self._granted], fault)  # as if the answer had been lost: committed, and nobody is told
         return notes
+
+    def _granting(self, wishes: Sequence[Entry]) -> None:
+        """Note that these stand no more: they have a result, or an error."""
+        self._standing.remove(*wishes)
+        self._granted += wishes
+
+    def _grant(self, tx: Tx) -> tuple[list[list[Entry]], list[list[Any]]]:
+        """Run the wishes that the transaction speaks to, over what it holds already: it locks nothing more for them."""
+        wishes = self._standing.called(tx.announced()) if self._standing else ()
+        if not (wishes := [entry for entry in wishes if not entry.result]):
+            return [], []
+        tx.write_out()
+        called = _grouped(wishes)
+        try:
+            return called, _apply(tx, called, lock=False)
+        except (Again, StoreFull, StoreFailed):
+            raise
+        except Exception as error:
+            # The batch is not to blame: it runs again without them.
+            _fail(wishes, error)
+            self._granting(wishes)
+            raise Again(f"a wish that stood failed: {error!r}") from error
 
     def _settle(self, batch: list[Entry]) -> None:
         """Tell each target once."""
@@ -195,11 +257,28 @@ class Batches:
         if self.failed is not None:
             return
         self.failed = error
+        wishes = self._standing.clear()
+        _fail(wishes, error)
+        self._granted += wishes
         log.error("writer.store_failed", code=error.code, reason=error.message)
         _tell(self._on_failed, error)
 
 
-def _apply(tx: Tx, groups: Sequence[list[Entry]]) -> list[list[Any]]:
+def _grouped(batch: Iterable[Entry]) -> list[list[Entry]]:
+    """Return entries by operation, in the order in which each operation came first."""
+    groups: dict[int, list[Entry]] = {}
+    for entry in batch:
+        groups.setdefault(id(entry.operation), []).append(entry)
+    return list(groups.values())
+
+
+def _give(groups: Iterable[list[Entry]], results: Iterable[list[Any]]) -> None:
+    for entries, found in zip(groups, results, strict=True):
+        for entry, result in zip(entries, found, strict=True):
+            entry.result = result
+
+
+def _apply(tx: Tx, groups: Sequence[list[Entry]], *, lock: bool = True) -> list[list[Any]]:
     """Run all first halves, lock what they asked for in one order, run all second halves; return results by group."""
     running: list[Steps[Any]] = []
     wanted: list[Ref] = []
@@ -207,7 +286,8 @@ def _apply(tx: Tx, groups: Sequence[list[Entry]]) -> list[list[Any]]:
         steps = entries[0].operation.apply(tx, [entry.row for entry in entries])
         running.append(steps)
         wanted.extend(_first_half(steps, entries))
-    tx.lock(wanted)
+    if lock:
+        tx.lock(wanted)
     results: list[list[Any]] = []
     for steps, entries in zip(running, groups, strict=True):
         results.append(_finish(steps, entries))
@@ -234,7 +314,7 @@ def _finish(steps: Steps[Any], entries: list[Entry]) -> list[Any]:
     raise InternalError(f"operation {name} yielded twice; it locks once and then returns")
 
 
-def _pass(moment: str, groups: Iterable[list[Entry]]) -> None:
+def _pass(moment: str, groups: Sequence[list[Entry]]) -> None:
     if failpoints.active:
         for entries in groups:
             failpoints.hit(f"{entries[0].operation.name}.{moment}")

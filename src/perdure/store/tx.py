@@ -38,7 +38,8 @@ class Tx:
         self._connection = connection
         self._executions: dict[str, ExecutionRow] = {}
         self._events: dict[str, list[dict[str, Any]]] = {}
-        """By execution, in `seq` order."""
+        """Not written yet, by execution, in `seq` order."""
+        self._written: dict[str, list[dict[str, Any]]] = {}
         self._evidence: dict[str, list[dict[str, Any]]] = {}
         """As above: what is said of executions that have ended."""
         self._later: dict[str, list[Params]] = {}
@@ -140,7 +141,7 @@ class Tx:
         )
 
     def appended(self, execution: str, after: int) -> Sequence[Params]:
-        """Return the events that this transaction itself appended to an execution, above `after`."""
+        """Return the events above `after` that this transaction itself appended and that no query finds yet."""
         events = self._events.get(execution, [])
         return events[max(after + 1 - events[0]["seq"], 0) :] if events else []
 
@@ -148,8 +149,18 @@ class Tx:
         """Ask for a hint after the commit; the same one twice is given once."""
         self._notes[topic, key, after_ms] = Note(topic, key, after_ms)
 
+    def announced(self) -> Sequence[tuple[str, str]]:
+        """Return what is announced so far that is true at once: topic and key."""
+        return [(topic, key) for topic, key, after_ms in self._notes if not after_ms]
+
     def flush(self) -> list[Note]:
-        """Write new and changed executions and the appended events; return the hints to give once committed."""
+        """Write what there is to write; return the hints to give once committed."""
+        self.write_out()
+        news = [Note("events", execution, rows=tuple(events)) for execution, events in self._written.items()]
+        return [*news, *self._notes.values()]
+
+    def write_out(self) -> None:
+        """Write new and changed executions and the appended events, so that queries find them."""
         self.end_operation()
         self._chain()
         self.many("insert_execution", [params_of(row) for row in sorted(self._created, key=lambda row: row.ref)])
@@ -158,8 +169,13 @@ class Tx:
         self.many("update_execution", [params_of(row) for row in changed])
         self.many("insert_event", [event for events in self._events.values() for event in events])
         self.many("insert_evidence", [said for rows in self._evidence.values() for said in rows])
-        news = [Note("events", execution, rows=tuple(events)) for execution, events in self._events.items()]
-        return [*news, *self._notes.values()]
+        for row in self._executions.values():
+            row.changed = False
+        self._created.clear()
+        for execution, events in self._events.items():
+            self._written.setdefault(execution, []).extend(events)
+        self._events.clear()
+        self._evidence.clear()
 
     def _chain(self) -> None:
         """Give each new row its hash. Last of all, so that a row is hashed once, however the batch came about."""

@@ -15,6 +15,7 @@ from perdure.errors import InternalError, PerdureError, Retryable, StoreFailed
 from perdure.store.batch import Batches, Entry, Publish, Settle
 from perdure.store.operation import Operation
 from perdure.store.protocol import Store
+from perdure.store.standing import Topic
 from perdure.store.tx import Note
 
 R = TypeVar("R")
@@ -29,11 +30,20 @@ class Writer(Protocol):
     """Takes operations for one store. Safe from any thread."""
 
     def submit(
-        self, operation: Operation[R, Any], row: R, target: Settle, token: Any = None, *, wake: bool = True
+        self,
+        operation: Operation[R, Any],
+        row: R,
+        target: Settle,
+        token: Any = None,
+        *,
+        wake: bool = True,
+        wants: tuple[Topic, ...] = (),
     ) -> Entry:
         """Queue a row and return at once; `target.settle` gets the entry, with `token` in it, when it has ended.
 
-        With `wake=False` it may lie there until `wake` is called: for whoever has more rows coming at once.
+        With `wake=False` it may lie there until `wake` is called: for whoever has more rows coming at once. With
+        `wants`, an empty result is not told: it stands, and is run again by each transaction that announces one of
+        these, inside it, until it has a result or an entry with the same key takes its place.
         Raises StoreFailed once the store has failed, Retryable (`shutting_down`) after `stop`, and whatever the
         operation's `keys` raise: in these cases `settle` is not called.
         """
@@ -93,12 +103,19 @@ class ThreadedWriter:
         return self._batches.operations
 
     def submit(
-        self, operation: Operation[R, Any], row: R, target: Settle, token: Any = None, *, wake: bool = True
+        self,
+        operation: Operation[R, Any],
+        row: R,
+        target: Settle,
+        token: Any = None,
+        *,
+        wake: bool = True,
+        wants: tuple[Topic, ...] = (),
     ) -> Entry:
         if self._pid != os.getpid():
             what = "the writer belongs to the process that this one was forked from; make a runtime after the fork"
             raise StoreFailed(what, code="store_forked")
-        entry = Entry(operation, row, target, token)
+        entry = Entry(operation, row, target, token, wants)
         with self._lock:
             self._refuse()
             self._batches.queue.append(entry)
@@ -184,13 +201,20 @@ class InlineWriter:
         return bool(self._batches)
 
     def submit(
-        self, operation: Operation[R, Any], row: R, target: Settle, token: Any = None, *, wake: bool = True
+        self,
+        operation: Operation[R, Any],
+        row: R,
+        target: Settle,
+        token: Any = None,
+        *,
+        wake: bool = True,
+        wants: tuple[Topic, ...] = (),
     ) -> Entry:
         if self._batches.failed is not None:
             raise StoreFailed(self._batches.failed.message, code=self._batches.failed.code)
         if self._stopped:
             raise Retryable("the writer was stopped", code="shutting_down")
-        entry = Entry(operation, row, target, token)
+        entry = Entry(operation, row, target, token, wants)
         self._batches.queue.append(entry)
         return entry
 

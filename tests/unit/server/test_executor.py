@@ -15,6 +15,7 @@ from perdure.engine.park import Finish, finish
 from perdure.engine.sweep import Drop, Sweep, drop, expire_owned
 from perdure.errors import InternalError, Retryable, StoreFailed, Unreachable
 from perdure.models.scripted import call, say
+from perdure.store.tx import Note
 from perdure.testing.clock import FakeClock
 
 pytestmark = pytest.mark.anyio
@@ -217,18 +218,13 @@ async def test_a_lease_that_is_lost_without_a_sound_is_noticed_at_the_next_renew
         one = house.open()
         execution = await house.bench.start()
         await hold.reached()
-        house.notes[one].before = _never_claims
+        await house.claims_no_more(one)
         await house.bench.node.bridge.run(drop, Drop(one.holder))
         assert one.owned == 1
         await clock.asleep(1)
         clock.advance(10)
         await house.until(lambda: one.owned == 0)
         assert await house.bench.kinds(execution) == ["started"]
-
-
-async def _never_claims(name: str, _row: Any) -> None:
-    if name == "claim":
-        await asyncio.Event().wait()
 
 
 async def test_an_execution_that_comes_back_to_its_own_loser_is_driven_once(tmp_path: Path) -> None:
@@ -298,7 +294,7 @@ async def test_a_claim_whose_answer_was_lost_is_given_back(tmp_path: Path) -> No
         await hold.reached()
         from perdure.engine.claim import Claim, claim
 
-        house.notes[one].before = _never_claims
+        await house.claims_no_more(one)
         forgotten = await house.bench.start()
         claimed = await house.bench.node.bridge.run(claim, Claim(one.holder, 10, 30_000))
         assert [found.ref.execution for found in claimed] in ([forgotten], [])
@@ -417,8 +413,14 @@ async def test_what_is_heard_while_the_log_is_opened_is_not_missed(tmp_path: Pat
         house.notes[one].before_read = slow
         execution = await house.bench.start(tool("look"))
         await opening.wait()
-        await house.bench.api.cancel(execution)
-        go_on.set()
+
+        def hear(note: Note) -> None:
+            if note.rows[-1]["kind"] == Kind.CANCEL_REQUESTED:
+                go_on.set()
+
+        with house.bench.node.hub.listening([("events", execution)], hear):
+            await house.bench.api.cancel(execution)
+            await go_on.wait()
         assert (await house.bench.result(execution)).state == "cancelled"
         assert house.bench.script.requests == []
         assert [event.kind for event in await house.bench.log(execution)][-1] is Kind.CANCELLED
