@@ -42,6 +42,8 @@ class MemoryLog:
         self.deaf = False
         """Whether hints are lost."""
         self.fence = 0
+        self.overtaken = 0
+        """How many runs were thrown away because they had been shown too much."""
         self.seen: dict[str, int] = {}
         """How far its holder knew the log when it appended an address, and"""
         self.known: dict[str, int] = {}
@@ -133,6 +135,10 @@ class MemoryJournal:
         self._log.asking.update(item.address for item in items)
         self._log.on_ask()
         await self._enter("record")
+        self._append_all(seen, items)
+        return self._log.events[seen:]
+
+    def _append_all(self, seen: int, items: Sequence[Item]) -> None:
         known = {event.address for event in self._log.events[seen:] if event.kind in ASKED}
         for item in items:
             if isinstance(item, EndStep):
@@ -146,6 +152,15 @@ class MemoryJournal:
                 self._log.seen[item.address] = seen
                 if isinstance(item, BeginStep):
                     self._append(Kind.TASK_BEGUN, item.address, nonce=item.nonce)
+
+    async def record_previewed(self, seen: int, items: Sequence[Item]) -> list[Event]:
+        """As `PreviewJournal` has it."""
+        self._log.asking.update(item.address for item in items)
+        self._log.on_ask()
+        await self._enter("record_previewed")
+        unseen = self._log.events[seen:]
+        overtaken = bool(unseen) and unseen[0].address != items[0].address
+        self._append_all(seen, items[:1] if overtaken else items)
         return self._log.events[seen:]
 
     def _end(self, item: EndStep) -> None:

@@ -96,16 +96,16 @@ def in_virtual_time(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return runner.run(work())
 
 
-async def live(program: Program, seed: int, past: Sequence[Event] = ()) -> MemoryLog:
+async def live(program: Program, seed: int, past: Sequence[Event] = (), *, previews: bool = False) -> MemoryLog:
     """Run a program to its end, from the past on, in a world that does what the seed says; return its log."""
     log, dice = MemoryLog(past), random.Random(seed)
     world = _World(log, dice)
     program.wait_for, program.log = world.wait, log
-    await _to_the_end(program, log, world.act)
+    await _to_the_end(program, log, world.act, previews=previews)
     return log
 
 
-async def again(program: Program, then: MemoryLog, cut: int) -> MemoryLog:
+async def again(program: Program, then: MemoryLog, cut: int, *, previews: bool = False) -> MemoryLog:
     """Run a program from the first `cut` events, in a world where the same goes on happening; return its log."""
     log = MemoryLog(then.events[:cut])
     world = _Memory(program, log, then)
@@ -113,11 +113,11 @@ async def again(program: Program, then: MemoryLog, cut: int) -> MemoryLog:
     log.on_append = world.heard
     log.on_ask = world.soon
     world.go_on()
-    await _to_the_end(program, log, world.act)
+    await _to_the_end(program, log, world.act, previews=previews)
     return log
 
 
-async def _to_the_end(program: Program, log: MemoryLog, act: Callable[[], Any]) -> None:
+async def _to_the_end(program: Program, log: MemoryLog, act: Callable[[], Any], *, previews: bool) -> None:
     """Be the server of one execution: drive it whenever there is news, until it has ended."""
     run: Run | None = None
     fence = -1
@@ -130,12 +130,16 @@ async def _to_the_end(program: Program, log: MemoryLog, act: Callable[[], Any]) 
             if run is not None:
                 await run.close()
             run = run_of(program)
-        driving = asyncio.ensure_future(run.drive(log.claim(run), log.events[run.replay.last_seq :]))
+        journal, unseen = log.claim(run), log.events[run.replay.last_seq :]
+        driving = asyncio.ensure_future(run.drive(journal, unseen, journal if previews else None))
         fence = log.fence
         while not driving.done():
             await act()
         if driving.result() != "parked":
             run = None
+        if driving.result() == "overtaken":
+            log.overtaken += 1
+            continue
         while not log.news.is_set() and not log.ended:
             await act()
 

@@ -48,6 +48,9 @@ class Record:
     items: tuple[Item, ...]
     company: str = ""
     """Of the worker that says so; empty for a server, which speaks for all."""
+    previewed: bool = False
+    """Whether the items after the first were asked for by code that had been shown the first, and nothing else unseen:
+    where something unseen comes before it, they are left out."""
 
     @property
     def size(self) -> int:
@@ -96,7 +99,8 @@ def record(tx: Tx, rows: Sequence[Record]) -> Steps[News | LeaseLost]:
         unseen = _unseen(tx, execution, row.seen)
         recorded = {event["address"] for event in unseen if event["kind"] in ASKED}
         wanted = all(event["kind"] != Kind.CANCEL_REQUESTED for event in unseen)
-        for item in row.items:
+        overtaken = row.previewed and bool(unseen) and unseen[0]["address"] != row.items[0].address
+        for item in row.items[:1] if overtaken else row.items:
             # Else it was taken before, and the answer was lost.
             if item.address not in recorded or isinstance(item, EndStep):
                 _append(tx, execution, item, tasks, wanted=wanted)

@@ -116,6 +116,12 @@ class Desk:
         elif pending.body is not None:
             self.bodies.start(ask, pending.body, self._replay.takeovers)
 
+    def begin_writing(self, asks: tuple[Ask, ...]) -> list[Ask]:
+        """Start what is only to be written; return the rest, for `begin`."""
+        rest = [ask for ask in asks if (found := self._pending[ask.address]).item is None or found.acting is not None]
+        self.begin(tuple(ask for ask in asks if ask not in rest))
+        return rest
+
     def set_deadline(self, delay_ms: int) -> None:
         """Have what the code does from now on end after a time, by the store's clock, with `CleanupOver`."""
         digest = codec.digest(delay_ms)

@@ -18,12 +18,16 @@ from perdure.errors import LeaseLost, UserError
 from perdure.flow.bodies import Halt
 from perdure.flow.context import Context, Failed
 from perdure.flow.desk import CleanupOver, Desk
-from perdure.flow.journal import Journal
+from perdure.flow.journal import Journal, PreviewJournal
 from perdure.flow.meter import Bell, Meter, Tracked, Wait
+from perdure.flow.preview import Overtaken, Preview
 from perdure.flow.replay import Begin, Deliver, Idle, Mismatch, Opened, Replay, Skip, Tell
 
-Outcome = Literal["parked", "ended", "halted", "lost"]
+Outcome = Literal["parked", "ended", "halted", "lost", "overtaken"]
+"""`overtaken`: still its holder's, and to be run again from its log."""
 Function = Callable[[Context], Coroutine[Any, Any, Any]]
+Ending = tuple[Literal["complete", "fail", "end"], str]
+"""What an execution ends with, and the data of that."""
 
 _PAUSING = frozenset({Kind.PAUSED, Kind.RESUMED, Kind.CANCEL_REQUESTED})
 """The latest of these says whether new steps may start."""
@@ -57,6 +61,7 @@ class Run:
         self._heard = 0
         """The newest `seq` known to exist. Above `replay.last_seq`, there is something to be read."""
         self._pausing = False
+        self._preview = Preview(self.replay, self._desk)
         self._since_ms = 0
         self._bounded = False
         """Whether the cleanup after a cancel has a deadline."""
@@ -66,8 +71,10 @@ class Run:
 
     # -- what the executor calls
 
-    async def drive(self, journal: Journal, events: Iterable[Event]) -> Outcome:
-        """Take the execution as far as it goes under the journal's fence. Never raises on the run's account."""
+    async def drive(self, journal: Journal, events: Iterable[Event], previews: PreviewJournal | None = None) -> Outcome:
+        """Take the execution as far as it goes under the journal's fence. Never raises on the run's account. With
+        `previews`, the same journal, code that does nothing outside of steps is shown early what they gave."""
+        self._preview.journal = previews
         self._since_ms = self._clock.monotonic_ms()
         self._failure = None
         self._take(events)
@@ -78,20 +85,9 @@ class Run:
                 await self._get_ready(journal)
                 if not self._move() and (outcome := await self._rest(journal)) is not None:
                     return outcome
-        except LeaseLost:
+        except (LeaseLost, Overtaken, Mismatch, Halt, Failed, CleanupOver, UserError) as end:
             await self.close()
-            return "lost"
-        except Mismatch as mismatch:
-            return await self._halt(journal, Halt("stick", Reason.MISMATCH, str(mismatch)))
-        except Halt as halt:
-            return await self._halt(journal, halt)
-        except Failed as failed:
-            data = codec.encode({"error": failed.message, "code": failed.code})
-            return await self._end_anyway(journal, "fail", data)
-        except CleanupOver:
-            return await self._end_anyway(journal, "end", "{}")
-        except UserError as error:  # the log refused what was to be written, and would again
-            return await self._halt(journal, Halt.poison("what it recorded was refused", error))
+            return await self._end_for(_so(end), journal)
 
     def hint(self, events: Iterable[Event], last_seq: int = 0) -> None:
         """Hear what was appended, or only up to which `seq`. Safe at any time; what is missing is read before anything
@@ -123,13 +119,15 @@ class Run:
         """Let the code run dry, and read what is known to be missing."""
         if self._meter.awake:
             await self._meter.dry()
-        if (failure := self._failure or self._bodies.broke) is not None:
+        if (failure := self._failure or self._bodies.broke) and (
+            self._preview.shown is None or isinstance(failure, LeaseLost)
+        ):
             raise failure
         if self._context.cancel_requested and not self._bounded:
             self._bounded = True
             if self._context.cleanup_ms is not None and self._task is not None and not self._task.done():
                 self._desk.set_deadline(self._context.cleanup_ms)
-        if self._heard > self.replay.last_seq:
+        if self._heard > self.replay.last_seq and self._preview.shown is None:
             self._take(await journal.events(self.replay.last_seq))
 
     def _move(self) -> bool:
@@ -144,15 +142,14 @@ class Run:
             case Tell(event):
                 self._tell(event)
             case Begin(asks):
-                self._desk.begin(asks)
+                self._preview.begin(asks)
             case Idle():
                 return False
         return True
 
     async def _rest(self, journal: Journal) -> Outcome | None:
-        if self._pausing and self.replay.used_up:
-            return await self._settle_down(journal)
-        return await self._idle(journal)
+        still = self._pausing and self.replay.used_up
+        return await (self._settle_down(journal) if still else self._idle(journal))
 
     async def _settle_down(self, journal: Journal) -> Outcome | None:
         """Paused: start nothing more, record what was in flight, then let go."""
@@ -189,7 +186,8 @@ class Run:
         if self._desk.claims.known and self.replay.used_up:
             self._desk.outbox.extend(self._desk.claims.follow())
         if self._desk.outbox:
-            await self._flush(journal)
+            if self._context.cancel_requested or not self._preview.show(self._heard):
+                await self._flush(journal)
         elif self._task is not None and self._task.done() and not self._desk.in_doubt(self._context):
             return await self._ended_by_itself(journal, self._task)
         elif self._desk.finishing is not None:
@@ -213,7 +211,7 @@ class Run:
         self._desk.outbox.clear()
         self.writing = True
         try:
-            events = await journal.record(self.replay.last_seq, items)
+            events = await self._preview.write(journal, items)
             self._take(events)
         finally:
             self.writing = False
@@ -247,14 +245,17 @@ class Run:
             return None
         return await self._park(journal) if answer == "held" else "ended"
 
-    async def _end_anyway(self, journal: Journal, event: Literal["fail", "end"], data: str) -> Outcome:
-        """End it whatever its code is doing."""
-        await self.close()
+    async def _end_for(self, so: Halt | Ending | Outcome, journal: Journal) -> Outcome:
+        """Let go of it for a reason that is not the code's; the coroutine is gone already."""
+        if isinstance(so, Halt):
+            return await _halt(journal, so)
+        if isinstance(so, str):
+            return so
         news: list[Event] = []
         try:
             while True:
                 self._take(news)
-                answer = await journal.finish(self.replay.last_seq, self._active_ms(), event, data)
+                answer = await journal.finish(self.replay.last_seq, self._active_ms(), *so)
                 if answer == "ended":
                     return "ended"
                 # Held: paused, or cancelled under its workers. Whoever goes on with it ends it.
@@ -263,14 +264,6 @@ class Run:
                     return "halted"
         except LeaseLost:
             return "lost"
-
-    async def _halt(self, journal: Journal, halt: Halt) -> Outcome:
-        await self.close()
-        try:
-            await journal.halt(halt.event, halt.reason, halt.message)
-        except LeaseLost:
-            return "lost"
-        return "halted"
 
     def _take(self, events: Iterable[Event]) -> None:
         events = tuple(events)
@@ -296,7 +289,34 @@ async def _stirred(stir: Bell, seconds: float) -> bool:
     return timer.when() > loop.time()
 
 
-def _terminal(task: asyncio.Task[Any]) -> tuple[Literal["complete", "fail", "end"], str]:
+def _so(end: Exception) -> Halt | Ending | Outcome:
+    """Say what follows from what ended a drive."""
+    match end:
+        case LeaseLost():
+            return "lost"
+        case Overtaken():
+            return "overtaken"
+        case Failed():
+            return "fail", codec.encode({"error": end.message, "code": end.code})
+        case CleanupOver():
+            return "end", "{}"
+        case Halt():
+            return end
+        case Mismatch():
+            return Halt("stick", Reason.MISMATCH, str(end))
+        case _:  # the log refused what was to be written, and would again
+            return Halt.poison("what it recorded was refused", end)
+
+
+async def _halt(journal: Journal, halt: Halt) -> Outcome:
+    try:
+        await journal.halt(halt.event, halt.reason, halt.message)
+    except LeaseLost:
+        return "lost"
+    return "halted"
+
+
+def _terminal(task: asyncio.Task[Any]) -> Ending:
     """Say how the code ended. Raises `Halt` for a bug: it is looked at, not retried and not thrown away."""
     if task.cancelled():
         return "end", "{}"

@@ -36,3 +36,14 @@ class Journal(Protocol):
     async def halt(self, event: Literal["pause", "stick"], reason: str, message: str) -> None:
         """Pause or stick it, and let go."""
         ...
+
+
+class PreviewJournal(Journal, Protocol):
+    """A journal that can take, with a step's result, what the code asked for once it had been shown that result."""
+
+    async def record_previewed(self, seen: int, items: Sequence[Item]) -> list[Event]:
+        """Like `record`, if nothing unseen stands before the first item; else append the first alone.
+
+        The items after the first come from code that knows the first and nothing else above `seen`.
+        """
+        ...

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from perdure.core.events import Event
 from perdure.errors import LeaseLost
 from perdure.flow.driver import Outcome, Run
-from perdure.flow.journal import Journal
+from perdure.flow.journal import Journal, PreviewJournal
 
 
 @dataclass(slots=True)
@@ -53,7 +53,14 @@ class ParkedRuns:
             self._closing.add(closing)
             closing.add_done_callback(self._closing.discard)
 
-    async def drive(self, owned: dict[str, Live], live: Live, journal: Journal, events: Iterable[Event]) -> Outcome:
+    async def drive(
+        self,
+        owned: dict[str, Live],
+        live: Live,
+        journal: Journal,
+        events: Iterable[Event],
+        previews: PreviewJournal | None = None,
+    ) -> Outcome:
         """Drive a run as the one of its execution in `owned`: to be kept if it parks, else to be thrown away."""
         execution = live.run.execution
         if (older := owned.get(execution)) is not None:  # its lease ran out here, and it came back here
@@ -61,7 +68,7 @@ class ParkedRuns:
         owned[execution] = live
         outcome: Outcome = "lost"
         try:
-            outcome = await live.run.drive(journal, events)
+            outcome = await live.run.drive(journal, events, previews)
         finally:
             if owned.get(execution) is live:
                 del owned[execution]

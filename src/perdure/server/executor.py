@@ -27,7 +27,7 @@ from perdure.engine.query import events_of
 from perdure.engine.sweep import Drop, Renew, drop, renew
 from perdure.errors import LeaseLost, PerdureError, StoreFailed, UserError
 from perdure.flow.context import Failed
-from perdure.flow.driver import Run
+from perdure.flow.driver import Outcome, Run
 from perdure.flow.parked import Live, ParkedRuns
 from perdure.log import get_log
 from perdure.models.port import Models
@@ -178,13 +178,14 @@ class Executor:
         journal = DirectJournal(self._bridge, self._clock, claimed.ref, claimed.fence)
         try:
             with self._hub.listening([("events", execution)], ear := _Ear()):
-                await self._drive_hearing(claimed, journal, ear)
+                while await self._drive_hearing(claimed, journal, ear) == "overtaken":
+                    claimed = replace(claimed, events=())  # what came first is read with all the rest
         except StoreFailed:
             raise
         except Exception:
             log.exception("execution.let_fall", execution=execution, action="it is taken up again when its lease ends")
 
-    async def _drive_hearing(self, claimed: Claimed, journal: DirectJournal, ear: _Ear) -> None:
+    async def _drive_hearing(self, claimed: Claimed, journal: DirectJournal, ear: _Ear) -> Outcome:
         execution = claimed.ref.execution
         self._opening.add(execution)
         try:
@@ -193,17 +194,18 @@ class Executor:
             log.exception("execution.poison", execution=execution)
             with contextlib.suppress(LeaseLost):
                 await journal.halt("stick", Reason.POISON, f"its log cannot be read: {error}")
-            return
+            return "halted"
         finally:
             self._opening.discard(execution)
         limit = self._limited(live, claimed)
         try:
             ear.listen_for(live.run)
-            outcome = await self._parked.drive(self._owned, live, journal, events)
+            outcome = await self._parked.drive(self._owned, live, journal, events, journal)
         finally:
             if limit is not None:
                 limit.cancel()
         log.debug("execution.let_go", execution=execution, outcome=outcome)
+        return outcome
 
     def _limited(self, live: Live, claimed: Claimed) -> asyncio.Task[None] | None:
         if live.active_limit_ms is None:

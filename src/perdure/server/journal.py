@@ -34,7 +34,14 @@ class DirectJournal:
         self._company = company
 
     async def record(self, seen: int, items: Sequence[Item]) -> list[Event]:
-        news = await self._write(record, Record(self._ref, self._fence, seen, tuple(items), self._company))
+        return await self._record(seen, items)
+
+    async def record_previewed(self, seen: int, items: Sequence[Item]) -> list[Event]:
+        return await self._record(seen, items, previewed=True)
+
+    async def _record(self, seen: int, items: Sequence[Item], *, previewed: bool = False) -> list[Event]:
+        row = Record(self._ref, self._fence, seen, tuple(items), self._company, previewed)
+        news: News = await self._write(record, row)
         return events_of(news.events)
 
     async def events(self, after: int) -> list[Event]:

@@ -132,3 +132,27 @@ def test_large_steps_count_towards_the_size_of_a_batch(bench: Bench) -> None:
     held = bench.owned()
     row = Record(held.ref, held.fence, 1, (step(value='"' + "x" * 1_000 + '"'), task()))
     assert row.size == len('{"value":""}') + 1_000
+
+
+def test_what_came_of_a_result_is_recorded_with_it_if_nothing_came_before(bench: Bench) -> None:
+    held = bench.owned()
+    row = Record(held.ref, held.fence, 1, (step(), task()), previewed=True)
+    first, second = bench.twice(record, row)
+    assert seqs(first) == seqs(second) == [(2, "step_recorded"), (3, "task_scheduled")]
+
+
+def test_else_the_result_alone_is_recorded_however_often_it_is_said(bench: Bench) -> None:
+    held = bench.owned()
+    bench.do(signal, Signal("default", held.ref.execution, "send", text="hello"))
+    row = Record(held.ref, held.fence, 1, (step(), task()), previewed=True)
+    first, second = bench.twice(record, row)
+    assert seqs(first) == seqs(second) == [(2, "message"), (3, "step_recorded")]
+    assert "task_scheduled" not in bench.kinds(held.ref.execution)
+
+
+def test_what_was_recorded_whole_stays_whole_when_it_is_said_again_later(bench: Bench) -> None:
+    held = bench.owned()
+    row = Record(held.ref, held.fence, 1, (step(), task()), previewed=True)
+    bench.do(record, row)
+    bench.do(signal, Signal("default", held.ref.execution, "send", text="hello"))
+    assert seqs(bench.do(record, row)) == [(2, "step_recorded"), (3, "task_scheduled"), (4, "message")]
