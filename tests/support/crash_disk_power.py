@@ -98,6 +98,10 @@ class PowerRun(Run):
         now = time.monotonic()
         self._again.update(dict.fromkeys(self._machine, now))
 
+    def _judge(self) -> None:
+        self._power.on()  # whoever exports the histories is not to be struck any more
+        super()._judge()
+
     def _loss(self) -> Loss:
         return self._chance.choice(LOSSES)
 
