@@ -204,6 +204,20 @@ async def test_an_intent_that_breaks_fails_the_call_before_it_begins() -> None:
     assert "no_such_argument" in failure.message
 
 
+async def test_an_intent_that_is_no_json_is_no_result_that_cannot_be_kept() -> None:
+    @tool(name="pay", intent=lambda a: object())
+    def pay(cents: int) -> str:
+        raise AssertionError("it must not run")
+
+    source = MemoryTasks(SystemClock())
+    async with at_work(make_worker(source, SystemClock(), pay)):
+        address = source.add("pay", {"cents": 5})
+        await source.reported(address)
+    failure = source.rows[address].reports[0].failure
+    assert failure is not None
+    assert (failure.code, failure.permanent) == ("bad_intent", True)
+
+
 async def test_a_call_that_the_server_serves_otherwise_does_not_run() -> None:
     @tool(name="pay", intent=lambda a: a.cents)
     def pay(cents: int) -> str:
