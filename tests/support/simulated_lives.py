@@ -59,6 +59,8 @@ class Machine:
     name: str
     clock: SkewedClock
     process: Process | None = None
+    leave: Callable[[float], None] | None = None
+    """Asks the life that runs now to end in order, within so many seconds; None if it does not know how."""
     lives: int = 0
 
 
@@ -81,6 +83,7 @@ class Land:
     def boot(self, machine: Machine, main: Callable[[Process], Coroutine[Any, Any, None]]) -> Process:
         """Begin the next life of a process."""
         machine.lives += 1
+        machine.leave = None
         process = machine.process = Process(self.loop, machine.name)
 
         async def live() -> None:
@@ -136,7 +139,10 @@ class Land:
             clock, chance = machine.clock, self.random()
             source = HttpTaskSource(URL, transport=self.net.dial(process), clock=clock, random=chance)
             options = WorkerOptions(slots=2, name=machine.name, lease_ms=LEASE_MS, tool_loop=asyncio.get_running_loop())
-            await Worker(source, lanes_of([AGENT]), options, clock=clock, random=chance).run()
+            worker = Worker(source, lanes_of([AGENT]), options, clock=clock, random=chance)
+            machine.leave = worker.stop
+            await worker.run()
+            process.kill()
 
         return main
 
@@ -156,7 +162,9 @@ class Land:
                 random=chance,
                 code_loop=HomeLoop,
             )
+            machine.leave = worker.stop
             await worker.run()
+            process.kill()
 
         return main
 

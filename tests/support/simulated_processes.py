@@ -14,11 +14,11 @@ import random
 import sys
 import warnings
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import Context, ContextVar, copy_context
 from itertools import count
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 from anyio._backends import _asyncio as anyio_asyncio
 
@@ -58,6 +58,10 @@ class Process:
         self._tasks.add(task)
         return task
 
+    def call(self, what: Callable[[], object]) -> None:
+        """Have a callback run in it soon, as a signal's handler does."""
+        self._loop.call_soon(what, context=self._context.copy())
+
     def kill(self) -> None:
         """End it, at this instant."""
         if self.alive:
@@ -84,7 +88,15 @@ class Process:
 class NumberedTask(asyncio.Task[T]):
     """A task whose place in a set does not depend on where it lies in memory."""
 
-    number = 0
+    numbers: ClassVar[Iterator[int]] = count(1)
+    """Of the loop that runs now."""
+    number: int
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        # Before it is made: it is put into a set at once, where all without a number would be in each other's way.
+        task = super().__new__(cls)
+        task.number = next(cls.numbers)
+        return task
 
     def __hash__(self) -> int:
         return self.number
@@ -100,7 +112,7 @@ class ProcessLoop(SimLoop):
     def __init__(self, seed: int, max_rounds: int) -> None:
         super().__init__(seed, max_rounds)
         self._mixer = random.Random(seed)
-        self._numbers = 0
+        NumberedTask.numbers = count(1)
         self._branches: Any = None
         self._runs = 0
 
@@ -115,8 +127,6 @@ class ProcessLoop(SimLoop):
             task = self._branches(self, coro) if context is None else self._branches(self, coro, context=context)
         else:
             task = NumberedTask(coro, loop=self, name=name, context=context)
-            self._numbers += 1
-            task.number = self._numbers
         return task
 
     def ready_again(self, handles: list[asyncio.Handle]) -> None:

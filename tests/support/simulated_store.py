@@ -113,9 +113,16 @@ class LoopWriter:
         self._woken = False
 
     def submit(
-        self, operation: Operation[Any, Any], row: Any, target: Any, token: Any = None, *, wake: bool = True
+        self,
+        operation: Operation[Any, Any],
+        row: Any,
+        target: Any,
+        token: Any = None,
+        *,
+        wake: bool = True,
+        **more: Any,
     ) -> Any:
-        entry = self._inline.submit(operation, row, target, token)
+        entry = self._inline.submit(operation, row, target, token, **more)
         if wake:
             self.wake()
         return entry

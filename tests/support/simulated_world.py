@@ -55,6 +55,8 @@ class Profile:
     kills: float
     """Mean virtual seconds between two; 0 is none. Likewise what follows."""
     stops: float
+    leaves: float
+    """Of workers that are asked to end, and end in order."""
     cuts: float
     steps: float
     """Of the wall clock."""
@@ -85,6 +87,7 @@ class Profile:
             slow=maybe(0.4, 0.05, 0.6),
             kills=maybe(0.6, 1, 6),
             stops=maybe(0.5, 1, 6),
+            leaves=maybe(0.3, 2, 8),
             cuts=maybe(0.3, 3, 10),
             steps=maybe(0.2, 3, 10),
             meddle=maybe(0.4, 0.2, 1),
@@ -234,6 +237,7 @@ class _World:
         kinds = (
             (profile.kills, self._kill),
             (profile.stops, self._stop),
+            (profile.leaves, self._leave),
             (profile.cuts, self._cut),
             (profile.steps, self._step),
         )
@@ -261,6 +265,14 @@ class _World:
             self.struck += 1
             process.stop()
             self.land.net.later(dice.choice((0.5, 2.0, 4.0, 8.0)), process.go_on)
+
+    def _leave(self, dice: random.Random) -> None:
+        leavable = [machine for machine in self.machines if machine.leave is not None]
+        if leavable:
+            machine, seconds = dice.choice(leavable), dice.choice((0.0, 1.0, 10.0))
+            leave, process = machine.leave, machine.process
+            if leave is not None and process is not None:
+                process.call(lambda: leave(seconds))
 
     def _cut(self, dice: random.Random) -> None:
         net, client = self.land.net, self._any(dice)
