@@ -102,7 +102,7 @@ WAYS: dict[str, Way] = {
     ),
     "cancel_children": Way(errands=("children",)),
     "map_step": Way(errands=("rename",), nudges=(Nudge("note:renamed", "kill", "worker"),)),
-    "expire_approvals": Way(errands=("unheard",)),
+    **dict.fromkeys(("escalate_approvals", "expire_approvals"), Way(errands=("unheard",))),
     "rule_by_policy": Way(errands=("doubt",)),
     "expire_tries": Way(errands=("overdue",)),
     **dict.fromkeys(("revive", "retry_task"), Way(errands=("revive",))),

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from crash_agent import MANY, Surroundings, act
-from perdure import Agent, PermanentError, ToolContext, tool
+from perdure import Agent, Approval, PermanentError, ToolContext, tool
 from perdure.flow import TokenFailed, durable, run_function, signal, sleep, step, this_step, token
 from perdure.testing.world_client import World
 
@@ -51,9 +51,14 @@ def remark(ctx: ToolContext) -> int:
     return act(ctx)["n"]
 
 
-@tool(approval_required=True, approval_timeout_seconds=SOON_SECONDS)
+UPWARDS = Approval(
+    approvers=("clerk",), escalate_seconds=SOON_SECONDS / 2, escalate_to=("boss",), expires_seconds=3 * SOON_SECONDS
+)
+
+
+@tool(approval=UPWARDS)
 def ask_nobody(ctx: ToolContext) -> int:
-    """Do what nobody says yes to in time."""
+    """Do what nobody says yes to in time, whoever is asked after a while."""
     return act(ctx)["n"]
 
 
