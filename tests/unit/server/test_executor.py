@@ -15,7 +15,7 @@ from perdure.engine.park import Finish, finish
 from perdure.engine.sweep import Drop, Sweep, drop, expire_owned
 from perdure.errors import InternalError, Retryable, StoreFailed, Unreachable
 from perdure.models.scripted import call, say
-from perdure.store.tx import Note
+from perdure.store.tx import Note, Tx
 from perdure.testing.clock import FakeClock
 
 pytestmark = pytest.mark.anyio
@@ -49,6 +49,17 @@ async def test_no_more_is_owned_than_there_is_room_for(tmp_path: Path) -> None:
         for execution in ids:
             assert (await house.bench.result(execution)).state == "completed"
         assert gate.most == 3
+
+
+async def test_what_became_ready_without_a_hint_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process made it ready, or the hint was lost."""
+    monkeypatch.setattr("perdure.server.executor.POLL_SECONDS", 0.01)
+    monkeypatch.setattr(Tx, "announce", lambda *_said, **_how: None)
+    async with house_in(tmp_path, [say("done")]) as house:
+        one = house.open()
+        await house.until(lambda: any(name == "claim" for name, _, _ in house.notes[one].answers))
+        execution = await house.bench.start()
+        await house.until(lambda: house.notes[one].claims(execution))
 
 
 async def test_what_is_ready_while_it_is_full_is_taken_as_soon_as_there_is_room(
