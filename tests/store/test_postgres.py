@@ -99,7 +99,7 @@ def test_a_frozen_process_does_not_keep_its_locks_for_ever(postgres_database: st
     store = open_database(postgres_database)
     with store.write() as connection:
         assert connection.execute("SHOW idle_in_transaction_session_timeout") == [
-            {"idle_in_transaction_session_timeout": "30s"}
+            {"idle_in_transaction_session_timeout": "5s"}
         ]
     store.close()
 

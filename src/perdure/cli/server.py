@@ -1,4 +1,4 @@
-"""`perdure server`: own a store, answer on a port, run executions; with `--serve` also their tools."""
+"""`perdure server`: own or share a store, answer on a port, run executions; with `--serve` also their tools."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from perdure.cli.connect import AsJson, LogLevel
 from perdure.errors import StoreInUse
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from perdure.agent.agent import Agent
     from perdure.models.scripted import Script
-    from perdure.server.node import Node
+    from perdure.server.node import Node, Parts
     from perdure.server.options import ServeOptions
     from perdure.server.serve import Ready
     from perdure.server.tool_source import ServerTools
@@ -28,9 +30,12 @@ Port = Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="On which
 StorePath = Annotated[
     str | None,
     typer.Option(
-        metavar="PATH",
+        metavar="PATH|URL",
         envvar="PERDURE_STORE",
-        help="The SQLite file. By default perdure/perdure.db in the user's state folder.",
+        help="The SQLite file, by default perdure/perdure.db in the user's state folder; or a PostgreSQL database that "
+        "any number of servers share: postgresql://user@host/database. A password is better kept in PGPASSWORD or "
+        "~/.pgpass.",
+        show_envvar=True,
     ),
 ]
 Serve = Annotated[
@@ -110,12 +115,11 @@ def server(
     from perdure.server.options import ServeOptions
     from perdure.server.serve import run
     from perdure.server.tool_source import tools_by
-    from perdure.wire import state_file
     from perdure.worker.target import load_agents
 
     log.configure(log_level)
     plan = Plan(
-        store=_file(store) if store else str(default_store()),
+        store=_place(store) if store else str(default_store()),
         options=ServeOptions(
             host=host,
             port=port,
@@ -131,8 +135,8 @@ def server(
         tools=tools_by(os.environ, tool_env or (), allow_private=allow_private_http),
         as_json=as_json,
     )
-    node = _open(plan)
-    plan = replace(plan, options=replace(plan.options, state_file=state_file.path_of(node.info().store)))
+    node, shown = _open(plan)
+    plan = replace(plan, store=shown, options=replace(plan.options, state_file=_state_file(node)))
     left_running = run(_serve(plan, node))
     if left_running:
         # Threads that cannot be stopped would keep the process, and the store with it.
@@ -155,21 +159,30 @@ class Plan:
     as_json: bool
 
 
-def _open(plan: Plan) -> Node:
-    import asyncio
-
+def _open(plan: Plan) -> tuple[Node, str]:
+    """Return a node over the store, and the store's name as it may be shown."""
     from perdure.core.delivery import floor_of
+    from perdure.database import is_address, open_database
     from perdure.models.catalog import Catalog
     from perdure.server.executor import ExecutorOptions
     from perdure.server.node import Parts
-    from perdure.shared_store import open_node, owner_check
     from perdure.system import SystemClock, SystemRandom
 
     models = Catalog(scripted=plan.scripts)
     options = ExecutorOptions(lease_ms=plan.lease_ms, delivery_floor=floor_of(plan.delivery_floor))
     parts = Parts(models, SystemClock(), SystemRandom(), options, plan.tools)
+    if is_address(plan.store):
+        return open_database(plan.store, parts)
+    return _open_file(plan, parts), plan.store
+
+
+def _open_file(plan: Plan, parts: Parts) -> Node:
+    import asyncio
+
+    from perdure.shared_store import open_node, owner_check
+
     try:
-        return open_node(plan.store, models, parts, ask=owner_check(plan.store, asyncio.run))
+        return open_node(plan.store, parts.models, parts, ask=owner_check(plan.store, asyncio.run))
     except StoreInUse as error:
         address = error.details.get("address")
         if error.code != StoreInUse.default_code or not address:
@@ -186,6 +199,18 @@ def _open(plan: Plan) -> Node:
             "one (commands of this user find it), stop it, or name another --store.",
             **error.details,
         ) from None
+
+
+def _state_file(node: Node) -> Path:
+    """Return where to say how this user's clients find this server: where several share a store, not in another's."""
+    import asyncio
+
+    from perdure.client.discover import free_place
+    from perdure.wire import state_file
+
+    if node.elsewhere is None:
+        return state_file.path_of(node.info().store)
+    return asyncio.run(free_place(node.info().store))
 
 
 async def _serve(plan: Plan, node: Node) -> int:
@@ -258,9 +283,13 @@ def _public(given: str) -> str:
     return given.rstrip("/")
 
 
-def _file(given: str) -> str:
-    if "://" in given:
+def _place(given: str) -> str:
+    from perdure.database import is_address
+
+    if "://" in given and not is_address(given):
+        kind = given.partition("://")[0]
         raise typer.BadParameter(
-            f"{given!r} is an address; a SQLite file is expected. PostgreSQL is not served yet.", param_hint="--store"
+            f"{kind}:// is no kind of store: a SQLite file or postgresql://user@host/database is expected.",
+            param_hint="--store",
         )
     return given

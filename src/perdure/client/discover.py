@@ -7,6 +7,7 @@ took the port of a server that died is not mistaken for it.
 from __future__ import annotations
 
 import hmac
+from itertools import count
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -31,7 +32,8 @@ async def running_server(place: Path | None = None, *, random: Random | None = N
     Raises `UserError`: `several_servers` if more than one answers, naming them; `state_file_refused` if a file is not
     this user's alone.
     """
-    found = [state for state in _known(place) if await knows_nonce(state.url, state.nonce, random=random)]
+    answering = [state for state in _known(place) if await knows_nonce(state.url, state.nonce, random=random)]
+    found = list({state.store: state for state in reversed(answering)}.values())  # those of one store are all equal
     if len(found) > 1:
         named = ", ".join(f"{state.url} (process {state.pid})" for state in found)
         raise UserError(
@@ -41,6 +43,16 @@ async def running_server(place: Path | None = None, *, random: Random | None = N
             urls=[state.url for state in found],
         )
     return found[0] if found else None
+
+
+async def free_place(store: str) -> Path:
+    """Return the state file for a further server of a store: the first of which no server speaks now."""
+    for number in count(1):
+        place = state_file.path_of(store, number)
+        state = state_file.read(place)
+        if state is None or not state.url or not await knows_nonce(state.url, state.nonce):
+            return place
+    raise AssertionError("unreachable")
 
 
 async def key_for(url: str, place: Path | None = None) -> str | None:

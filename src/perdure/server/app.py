@@ -121,7 +121,8 @@ class App:
         if path == routes.READY:
             if not (self._backend.accepting and self._backend.ready()):
                 raise Retryable(
-                    "The server is not ready for requests: it is starting, or going down.", code="not_ready"
+                    "The server is not ready for requests: it is starting or going down, or its store does not answer.",
+                    code="not_ready",
                 )
             await send_json(send, {"status": "ready"})
             return

@@ -32,6 +32,7 @@ from perdure.flow.parked import Live, ParkedRuns
 from perdure.log import get_log
 from perdure.models.port import Models
 from perdure.server.bridge import Bridge
+from perdure.server.elsewhere import EXECUTOR
 from perdure.server.hub import Hub
 from perdure.server.journal import DirectJournal, read_log
 from perdure.store.protocol import Reads
@@ -114,6 +115,7 @@ class Executor:
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(self._renew_forever)
+                group.start_soon(self._listen_afar)
                 group.start_soon(self._claim_forever)
                 await self._broken
         finally:
@@ -156,6 +158,11 @@ class Executor:
             return await wish
         finally:
             wish.cancel()
+
+    async def _listen_afar(self) -> None:
+        """Ask again at once for what another server made ready: no wish of ours stands there."""
+        with self._hub.listening([EXECUTOR], lambda _note: self._bridge.tell(claim, self._wish(0))):
+            await asyncio.Event().wait()
 
     def _wish(self, room: int) -> Claim:
         return Claim(self.holder, room, self._options.lease_ms, self._parked.seen)

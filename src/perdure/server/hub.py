@@ -40,6 +40,11 @@ class Hub:
         finally:
             self._remove(wanted, entry)
 
+    def heard(self, topic: str) -> list[str]:
+        """Return the keys of a topic that somebody listens to now."""
+        with self._lock:
+            return [key for name, key in self._listeners if name == topic]
+
     def _add(self, topics: Iterable[Topic], entry: Entry) -> None:
         with self._lock:
             for topic in topics:

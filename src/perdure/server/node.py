@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -23,13 +23,14 @@ from perdure.core.work import WorkerInfo
 from perdure.engine.due import Sweep
 from perdure.engine.keys import AddKey, Principal, add_key, principal_of
 from perdure.engine.sweep import Drop, drop, take_over
-from perdure.errors import InternalError, PerdureError, StoreFailed
+from perdure.errors import InternalError, PerdureError, Retryable, StoreFailed
 from perdure.log import get_log
 from perdure.mailbox import Mailboxes
 from perdure.models.port import Models
 from perdure.server.alarm import with_alarms
 from perdure.server.bridge import Bridge
 from perdure.server.direct import DirectApi
+from perdure.server.elsewhere import Elsewhere
 from perdure.server.executor import Executor, ExecutorOptions
 from perdure.server.functions import DirectFunctionSource
 from perdure.server.hub import DRAINING, Hub
@@ -91,8 +92,13 @@ class Node:
         self._store = store
         self._close = close or store.close
         self._announce = announce
-        self._writer = parts.writer(store, publish=with_alarms(self.hub.publish), on_failed=self._failed)
+        self.elsewhere: Elsewhere | None = None
+        """Hears what other servers do; None where there can be none."""
+        publish = self._publish if store.dialect == "postgres" else self.hub.publish
+        self._writer = parts.writer(store, publish=with_alarms(publish), on_failed=self._failed)
         self.bridge = Bridge(store, self._writer, mail, parts.reading(store))
+        if store.dialect == "postgres":
+            self.elsewhere = Elsewhere(self.bridge, self.hub, parts.clock)
         self._store_time = StoreTime(self.bridge, parts.clock)
         self.look_time = StoreTime(self.bridge, parts.clock)
         """The store's clock for who only looks; that of the sweeps belongs to their task."""
@@ -154,7 +160,8 @@ class Node:
 
     def ready(self) -> bool:
         """Say whether the store answers and the executor runs."""
-        return self.accepting and self._running.is_set() and self._work is not None and not self._work.done()
+        working = self._running.is_set() and self._work is not None and not self._work.done()
+        return self.accepting and working and (self.elsewhere is None or self.elsewhere.answers)
 
     # -- who asks ------------------------------------------------------------------------------------------------------
 
@@ -218,6 +225,8 @@ class Node:
                 group.start_soon(executor.run)
                 group.start_soon(Sweeps(self.bridge, self._store_time, parts.clock).run)
                 group.start_soon(bury, self.bridge)
+                if self.elsewhere is not None:
+                    group.start_soon(self.elsewhere.run)
                 async with self._calling_tools():
                     await leave.wait()
                 group.cancel_scope.cancel()
@@ -228,7 +237,14 @@ class Node:
             found = _first(errors)
             self.failure = self.failure or InternalError(f"the executor died: {found!r}; see the log and restart")
         if self.failure is None:
-            await self.bridge.run(drop, Drop(executor.holder))
+            await self._let_go(executor.holder)
+
+    async def _let_go(self, holder: str) -> None:
+        """Leave what the executor still owns in the store to others, at once if the store takes it."""
+        try:
+            await self.bridge.run(drop, Drop(holder))
+        except Retryable as error:
+            log.warning("node.not_let_go", code=error.code, action="none: its leases run their time")
 
     @asynccontextmanager
     async def _calling_tools(self) -> AsyncGenerator[None]:
@@ -241,6 +257,11 @@ class Node:
             group.start_soon(worker.run)
             yield
             worker.stop(TOOLS_DRAIN_SECONDS)
+
+    def _publish(self, notes: Sequence[Note]) -> None:
+        if self.elsewhere is not None:
+            self.elsewhere.saw(notes)
+        self.hub.publish(notes)
 
     def _failed(self, error: StoreFailed) -> None:
         self.failure = self.failure or error

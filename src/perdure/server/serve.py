@@ -183,8 +183,10 @@ def _config(app: App, options: ServeOptions) -> uvicorn.Config:
 async def _key(backend: Backend, options: ServeOptions, random: Random) -> AdminKey:
     if not options.auth:
         return _NO_KEY
-    previous = None if options.state_file is None else state_file.read(options.state_file)
-    return await admin_key(backend, random, previous)
+    if options.state_file is None:
+        return await admin_key(backend, random, None)
+    first = options.state_file.with_name(state_file.path_of(backend.info().store).name)
+    return await admin_key(backend, random, state_file.read(options.state_file) or state_file.read(first))
 
 
 def _write_state(backend: Backend, options: ServeOptions, url: str, key: AdminKey) -> None:

@@ -121,6 +121,8 @@ class Sweeps:
             return await what()
         except StoreFailed:
             raise
+        except Retryable as error:  # a database that is away, for instance
+            log.debug("sweep.put_off", part=part, code=error.code, action="will try again")
         except Exception as error:
             log.exception("sweep.failed", part=part, error=type(error).__name__, action="will try again")
         return None

@@ -27,6 +27,7 @@ from perdure.engine.held import Beats, HandBack, beat, hand_back
 from perdure.engine.lanes import ShrinkOwned, shrink_owned
 from perdure.engine.lease import Lease, lease
 from perdure.errors import PerdureError, UserError
+from perdure.server.elsewhere import lane_topic
 from perdure.server.hub import DRAINING, Topic
 from perdure.server.silence import fell_silent
 from perdure.store.tx import Note
@@ -59,12 +60,15 @@ class DirectTaskSource:
     async def _wait_for_tasks(self, request: LeaseRequest, wait_seconds: float) -> list[LeasedTask]:
         wants, clock, stir = self._topics(request), self._node.parts.clock, asyncio.Event()
 
+        afar = self._afar(request)
+
         def hear(note: Note) -> None:
-            if note.after_ms or (note.topic, note.key) == DRAINING:  # all else is granted where it is announced
+            topic = note.topic, note.key
+            if note.after_ms or topic == DRAINING or topic in afar:  # all else is granted where it is announced
                 stir.set()
 
         until_ms = clock.monotonic_ms() + wait_seconds * 1000
-        with self._node.hub.listening((DRAINING, *wants), hear):
+        with self._node.hub.listening((DRAINING, *wants, *afar), hear):
             while (left := (until_ms - clock.monotonic_ms()) / 1000) > 0 and not self._node.draining:
                 wish = self._bridge.run(lease, Lease(self._company, request), wants)
                 if await _ended(wish, stir, min(left, POLL_SECONDS)):
@@ -75,6 +79,12 @@ class DirectTaskSource:
     def _topics(self, request: LeaseRequest) -> tuple[Topic, ...]:
         queues = {lane.queue for lane in request.lanes}
         return ("tasks_all", self._company), *(("tasks", f"{self._company}/{queue}") for queue in sorted(queues))
+
+    def _afar(self, request: LeaseRequest) -> frozenset[Topic]:
+        """Return what says that another server made a task ready."""
+        if self._node.elsewhere is None:
+            return frozenset()
+        return frozenset(lane_topic(self._company, lane) for lane in request.lanes)
 
     async def take(self, request: LeaseRequest) -> list[LeasedTask]:
         """Reserve what is ready now, without waiting."""

@@ -35,8 +35,15 @@ def prepare(path: str | os.PathLike[str]) -> Path:
     """Return the real path of a store's file, made to last if it was not there (0600, in a folder made 0700).
 
     Raises InvalidInput: `store_path` for something that is no file, `store_unwritable` for one that this user may not
-    write, `store_network` for a network file system.
+    write, `store_network` for a network file system, `store_needs_server` for the address of a database.
     """
+    if re.match(r"postgres(ql)?:/", os.fspath(path)):
+        raise InvalidInput(
+            "a PostgreSQL address was given where a SQLite file is expected: a store in PostgreSQL is reached through "
+            "its servers. Start one with `perdure server --store ADDRESS`, and give programs its URL: "
+            "`AgentRuntime(URL)` or PERDURE_URL.",
+            code="store_needs_server",
+        )
     place = Path(os.path.realpath(path))
     try:
         fresh = not place.exists() or place.stat().st_size == 0

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 def open_postgres(dsn: str, *, random: Random, queries: Mapping[str, Query] | None = None) -> PostgresStore:
     """Open the store in a database, brought to this release's tables if need be.
 
-    Raises InvalidInput: `missing_extra` without psycopg, `store_address` for a DSN that cannot be read,
-    `store_standby`, `store_encoding`; Unreachable (`store_unreachable`); UserError
-    (`store_newer`); StoreFailed (`store_corrupt`).
+    Raises InvalidInput: `missing_extra` without psycopg, `store_address` for a DSN that cannot be read, `store_login`,
+    `store_no_database`, `store_too_old`, `store_standby`, `store_encoding`; Unreachable (`store_unreachable`);
+    UserError (`store_newer`); StoreFailed (`store_corrupt`).
     """
     try:
         from perdure.store import postgres_link  # noqa: PLC0415 - psycopg is an extra, and slow to import
@@ -59,6 +59,8 @@ class PostgresStore:
         self, address: Address, queries: Mapping[str, Query], link: PostgresLink, meta: Mapping[str, str]
     ) -> None:
         self.id = meta["store_id"]
+        self.where = address.shown
+        """For people: no password."""
         self.token_key = bytes.fromhex(meta["token_key"])
         self._address = address
         self._queries = queries
@@ -108,12 +110,9 @@ class PostgresStore:
         return self._link
 
     def _open_link(self) -> PostgresLink:
-        from perdure.store.postgres_link import connect  # noqa: PLC0415 - see open_postgres
+        from perdure.store.postgres_link import connect_again  # noqa: PLC0415 - see open_postgres
 
-        try:
-            return connect(self._address, self._queries, writes=True)
-        except InvalidInput as error:  # in the middle of a failover the address may lead to a standby
-            raise Again(error.message) from error
+        return connect_again(self._address, self._queries, writes=True)
 
     def _open_reader(self) -> PostgresReader:
         from perdure.store.postgres_link import PostgresReader  # noqa: PLC0415 - see open_postgres

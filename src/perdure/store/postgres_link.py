@@ -22,12 +22,23 @@ from perdure.errors import InternalError, InvalidInput, StoreFailed, StoreFull
 from perdure.store.protocol import Again, Params, Row
 from perdure.store.sql_store import Query, bad_value, missing, parse
 
-_DEFAULTS = {"connect_timeout": "5", "application_name": "perdure", "keepalives_idle": "10", "client_encoding": "UTF8"}
+_DEFAULTS = {
+    "connect_timeout": "5",
+    "application_name": "perdure",
+    "client_encoding": "UTF8",
+    # A host that is gone without a word is noticed within 25 seconds, and not when the system gives up.
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "20000",
+}
 """Unless the DSN says otherwise."""
+OLDEST = 14
+"""The oldest PostgreSQL that a store may be in."""
 
 _SETTINGS = {
     # A process that is stopped inside a transaction must not keep others from the rows it locked.
-    "idle_in_transaction_session_timeout": "30s",
+    "idle_in_transaction_session_timeout": "5s",
     "lock_timeout": "15s",
 }
 _WEAK_COMMITS = ("off", "local", "remote_write")
@@ -43,6 +54,9 @@ _PASSES = (
     pg.QueryCanceled,
     pg.ReadOnlySqlTransaction,  # the server became a standby under us
 )
+_LOGIN = ("authentication failed", "no password supplied", "role", "pg_hba.conf", "not permitted to log in")
+"""Words of a refusal that only another address mends. libpq gives no code with it; in another language it counts as a
+server that does not answer."""
 _BROKEN = (pg.IoError, pg.DataCorrupted, pg.IndexCorrupted)
 
 
@@ -92,6 +106,11 @@ class PostgresLink:
         self.reads_only = False
         self._queries = queries
         self._database = database
+
+    @property
+    def version(self) -> int:
+        """The server's, as PostgreSQL numbers them: 15.4 is 150004."""
+        return self._database.info.server_version
 
     def rows(self, query: str, **params: Any) -> list[Row]:
         found = self._find(query)
@@ -196,7 +215,7 @@ def connect(address: Address, queries: Mapping[str, Query], *, writes: bool) -> 
     try:
         database = psycopg.Connection[DictRow].connect(address.conninfo, autocommit=True, row_factory=dict_row)
     except psycopg.OperationalError as error:
-        raise Again(f"{address.shown} does not answer: {' '.join(str(error).split())}") from error
+        raise _not_let_in(address, " ".join(str(error).split())) from None
     # One type for every whole number: otherwise each size of number makes a prepared statement of its own.
     database.adapters.register_dumper(int, Int8Dumper)
     database.adapters.register_loader("numeric", _Number)
@@ -210,7 +229,38 @@ def connect(address: Address, queries: Mapping[str, Query], *, writes: bool) -> 
     return link
 
 
+def connect_again(address: Address, queries: Mapping[str, Query], *, writes: bool) -> PostgresLink:
+    """Open a further connection to a database that was the right one before. Every refusal passes: in the middle of a
+    failover the address may lead to a standby."""
+    try:
+        return connect(address, queries, writes=writes)
+    except InvalidInput as error:
+        raise Again(error.message) from error
+
+
+def _not_let_in(address: Address, why: str) -> Exception:
+    """Return what it means that no connection came about. libpq tells user and database, never the password."""
+    if "FATAL" in why and "database" in why and "does not exist" in why:
+        return InvalidInput(
+            f"{address.shown}: there is no such database ({why}). Create it: CREATE DATABASE … ENCODING 'UTF8'.",
+            code="store_no_database",
+        )
+    if ("FATAL" in why and any(word in why for word in _LOGIN)) or "no password supplied" in why:
+        return InvalidInput(
+            f"{address.shown} lets nobody in with this user and password: {why}. Mend them in the address, or put the "
+            "password into PGPASSWORD or ~/.pgpass.",
+            code="store_login",
+        )
+    return Again(f"{address.shown} does not answer: {why}")
+
+
 def _configure(link: PostgresLink, *, writes: bool) -> None:
+    if (major := link.version // 10_000) < OLDEST:
+        raise InvalidInput(
+            f"{link.address.shown} runs PostgreSQL {major}; {OLDEST} or newer is expected. Upgrade it, or name another "
+            "one.",
+            code="store_too_old",
+        )
     found = link.execute(
         "SELECT pg_is_in_recovery() AS standby, current_setting('server_encoding') AS encoding, "
         "current_setting('synchronous_commit') AS commits"
@@ -243,7 +293,7 @@ class PostgresReader:
     def __init__(self, address: Address, queries: Mapping[str, Query]) -> None:
         self._address = address
         self._queries = queries
-        self._link = connect(address, queries, writes=False)
+        self._link = connect_again(address, queries, writes=False)
 
     def begin(self) -> None:
         begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -251,7 +301,7 @@ class PostgresReader:
             self._link.execute(begin)
         except Again:  # it lay idle while the server was restarted
             self._link.close()
-            self._link = connect(self._address, self._queries, writes=False)
+            self._link = connect_again(self._address, self._queries, writes=False)
             self._link.execute(begin)
 
     def rows(self, query: str, **params: Any) -> list[Row]:

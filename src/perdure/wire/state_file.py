@@ -50,9 +50,10 @@ def folder() -> Path:
     return home() / "servers"
 
 
-def path_of(store: str) -> Path:
-    """Return the state file of whoever serves the store with this id: servers of two stores share nothing."""
-    return folder() / f"{store}.json"
+def path_of(store: str, number: int = 1) -> Path:
+    """Return the state file of whoever serves the store with this id: servers of two stores share nothing. Of a
+    database that several servers of this user share, each has a number of its own."""
+    return folder() / (f"{store}.json" if number == 1 else f"{store}-{number}.json")
 
 
 def within(place: Path) -> list[Path]:
