@@ -35,6 +35,7 @@ from perdure.server.bridge import Bridge
 from perdure.server.elsewhere import EXECUTOR
 from perdure.server.hub import Hub
 from perdure.server.journal import DirectJournal, read_log
+from perdure.server.leases import HeldModels, Leases
 from perdure.store.protocol import Reads
 from perdure.store.tx import Note
 
@@ -99,6 +100,7 @@ class Executor:
         self._wake = asyncio.Event()
         self._owned: dict[str, Live] = {}
         """Driven now. Owner: `_drive`."""
+        self._leases = Leases(clock, options.lease_ms)
         self._parked = ParkedRuns(options.cache)
         """Owner: `_drive`. What it has seen is read by the writer's thread during a claim."""
         self._specs: OrderedDict[tuple[str, str], AgentSpec] = OrderedDict()
@@ -135,7 +137,7 @@ class Executor:
     async def _claim_forever(self) -> None:
         while True:
             self._wake.clear()
-            room = min(BATCH, self._options.capacity - len(self._drives))
+            room, asked_ms = min(BATCH, self._options.capacity - len(self._drives)), self._clock.monotonic_ms()
             try:
                 claimed = await self._claim(room) if room > 0 else []
             except StoreFailed:
@@ -144,16 +146,19 @@ class Executor:
                 log.warning("executor.claim_failed", code=error.code, action="will try again")
                 room, claimed = 0, []
             for one in claimed:
-                self._spawn(one)
+                self._spawn(one, asked_ms)
             if room <= 0:
                 with anyio.move_on_after(POLL_SECONDS):
                     await self._wake.wait()
 
     async def _claim(self, room: int) -> list[Claimed]:
-        """Claim what is ready or, if nothing is, what this process makes ready in the next seconds."""
+        """Claim what is ready or, if nothing is, what this process makes ready in the next seconds.
+
+        It stands for a third of a lease at most: what is granted is known to be held only from when it was asked for.
+        """
         wish = self._bridge.run(claim, self._wish(room), READY)
         try:
-            if not (await asyncio.wait((wish,), timeout=POLL_SECONDS))[0]:
+            if not (await asyncio.wait((wish,), timeout=min(POLL_SECONDS, self._options.lease_ms / 3000)))[0]:
                 self._bridge.tell(claim, self._wish(0))  # in its place; what it was given meanwhile is not lost
             return await wish
         finally:
@@ -167,9 +172,9 @@ class Executor:
     def _wish(self, room: int) -> Claim:
         return Claim(self.holder, room, self._options.lease_ms, self._parked.seen)
 
-    def _spawn(self, claimed: Claimed) -> None:
+    def _spawn(self, claimed: Claimed, asked_ms: int) -> None:
         """Drive it in a task of its own: a task group would cost a fifth of a step's time."""
-        task = asyncio.get_running_loop().create_task(self._drive(claimed), name=claimed.ref.execution)
+        task = asyncio.get_running_loop().create_task(self._drive(claimed, asked_ms), name=claimed.ref.execution)
         self._drives.add(task)
         task.add_done_callback(self._drove)
 
@@ -179,9 +184,10 @@ class Executor:
         if not task.cancelled() and (error := task.exception()) is not None and not self._broken.done():
             self._broken.set_exception(error)
 
-    async def _drive(self, claimed: Claimed) -> None:
+    async def _drive(self, claimed: Claimed, asked_ms: int) -> None:
         """Take one execution as far as it goes. Whatever goes wrong with it goes wrong with it alone."""
         execution = claimed.ref.execution
+        self._leases.begin(execution, asked_ms)
         journal = DirectJournal(self._bridge, self._clock, claimed.ref, claimed.fence)
         try:
             with self._hub.listening([("events", execution)], ear := _Ear()):
@@ -191,6 +197,8 @@ class Executor:
             raise
         except Exception:
             log.exception("execution.let_fall", execution=execution, action="it is taken up again when its lease ends")
+        finally:
+            self._leases.end(execution, asked_ms)
 
     async def _drive_hearing(self, claimed: Claimed, journal: DirectJournal, ear: _Ear) -> Outcome:
         execution = claimed.ref.execution
@@ -232,7 +240,8 @@ class Executor:
             events += await read_log(self._bridge, claimed.ref, events[-1].seq)
         spec = await self._spec(claimed.company, claimed.definition)
         first = events[0].data["input"]
-        function = partial(agent_loop, spec=spec, first=first, models=self._models, clock=self._clock)
+        models = HeldModels(self._models, self._leases, execution)
+        function = partial(agent_loop, spec=spec, first=first, models=models, clock=self._clock)
         run = Run(execution, function, self._clock, self._new_id)
         return Live(run, claimed.fence, spec.limits.active_ms), events
 
@@ -258,13 +267,12 @@ class Executor:
 
     async def _renew_forever(self) -> None:
         """Prolong what is owned, and tell the runs whose lease was lost to stop."""
-        good_ms = self._clock.monotonic_ms()
         while True:
             await self._clock.sleep(self._options.lease_ms / 3000)
             asked_ms = self._clock.monotonic_ms()
             held = dict(self._owned)
-            if not held and not self._unknown:
-                good_ms = asked_ms
+            if not held and not self._unknown and not self._opening:
+                self._leases.renewed(asked_ms)
                 continue
             try:
                 fences = await self._bridge.run(renew, Renew(self.holder, self._options.lease_ms))
@@ -272,9 +280,9 @@ class Executor:
                 log.warning("executor.renew_failed", code=error.code, action="will try again")
                 fences = None
             if fences is not None:
-                good_ms = asked_ms
+                self._leases.renewed(asked_ms)
                 await self._compare(held, fences)
-            elif self._clock.monotonic_ms() - good_ms > self._options.lease_ms * 0.8:
+            elif self._leases.quiet_ms > self._options.lease_ms * 0.8:
                 for live in held.values():
                     live.run.interrupt(LeaseLost("the lease could not be renewed in time"))
 

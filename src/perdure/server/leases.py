@@ -1,0 +1,82 @@
+"""What an executor knows of its leases, by its own clock; and models that are asked only under one that surely holds.
+
+A process that was stopped past its lease wakes up in the middle of a pause between two requests; somebody else may have
+the reply by then, and it would be bought twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from perdure.core.ports import Clock
+from perdure.models.port import ModelPort, ModelReply, ModelRequest, Models, TextDelta
+
+
+class Leases:
+    """Since when each execution is surely held. Owner: the executor, on its loop."""
+
+    def __init__(self, clock: Clock, lease_ms: int) -> None:
+        self._clock = clock
+        self._lease_ms = lease_ms
+        self._renewed_ms = clock.monotonic_ms()
+        """When the last renewal that was granted was asked for."""
+        self._claimed_ms: dict[str, int] = {}
+        """When the claim of each was asked for."""
+
+    def begin(self, execution: str, asked_ms: int) -> None:
+        """An execution was claimed, by a claim that was asked for then."""
+        self._claimed_ms[execution] = asked_ms
+
+    def end(self, execution: str, asked_ms: int) -> None:
+        """What was claimed so was let go of. It may have come back by another claim."""
+        if self._claimed_ms.get(execution) == asked_ms:
+            del self._claimed_ms[execution]
+
+    def renewed(self, asked_ms: int) -> None:
+        """All that is held was prolonged, as was asked for then."""
+        self._renewed_ms = asked_ms
+
+    @property
+    def quiet_ms(self) -> int:
+        """How long ago the last granted renewal was asked for."""
+        return self._clock.monotonic_ms() - self._renewed_ms
+
+    async def held(self, execution: str) -> None:
+        """Return while the lease of an execution surely holds; else wait until it was prolonged, or for ever."""
+        while not self._holds(execution):
+            await self._clock.sleep(self._lease_ms / 20_000)
+
+    def _holds(self, execution: str) -> bool:
+        since_ms = self._claimed_ms.get(execution)
+        if since_ms is None:
+            return False
+        return self._clock.monotonic_ms() - max(since_ms, self._renewed_ms) < self._lease_ms
+
+
+@dataclass(frozen=True, slots=True)
+class HeldModels:
+    """`Models` for one execution."""
+
+    models: Models
+    leases: Leases
+    execution: str
+
+    def port(self, model: str, base_url: str | None = None) -> ModelPort:
+        """Return the port, which waits before each request until the execution is held."""
+        return _HeldPort(self.models.port(model, base_url), self)
+
+
+@dataclass(frozen=True, slots=True)
+class _HeldPort:
+    port: ModelPort
+    by: HeldModels
+
+    async def request(self, request: ModelRequest) -> ModelReply:
+        await self.by.leases.held(self.by.execution)
+        return await self.port.request(request)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[TextDelta | ModelReply]:
+        await self.by.leases.held(self.by.execution)
+        async for part in self.port.stream(request):
+            yield part

@@ -1,0 +1,82 @@
+"""A model is asked only under a lease that surely holds: who slept past it asks nobody before it was prolonged."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from perdure.models.catalog import Catalog
+from perdure.models.port import ModelReply, ModelRequest, Usage
+from perdure.server.leases import HeldModels, Leases
+from perdure.testing.clock import FakeClock
+
+pytestmark = pytest.mark.anyio
+
+LEASE_MS = 30_000
+
+
+class Asked:
+    """A model that is asked for execution `exe_1`, and how often it was."""
+
+    def __init__(self, leases: Leases) -> None:
+        self.times = 0
+        models = Catalog(scripted={"m": self._script}, environ={})
+        self._port = HeldModels(models, leases, "exe_1").port("scripted/m")
+
+    def _script(self, _request: ModelRequest) -> ModelReply:
+        self.times += 1
+        return ModelReply("done", (), "stop", Usage(1, 1), "scripted/m", 0.0)
+
+    def ask(self) -> asyncio.Task[ModelReply]:
+        return asyncio.get_running_loop().create_task(self._port.request(ModelRequest("scripted/m", "", ())))
+
+
+async def test_what_was_just_claimed_is_held() -> None:
+    leases = Leases(clock := FakeClock(), LEASE_MS)
+    clock.advance(1_000)
+    leases.begin("exe_1", clock.monotonic_ms())
+    clock.advance(29.9)
+    await Asked(leases).ask()
+
+
+async def test_who_slept_past_the_lease_asks_once_it_was_prolonged() -> None:
+    leases = Leases(clock := FakeClock(), LEASE_MS)
+    leases.begin("exe_1", clock.monotonic_ms())
+    clock.advance(30)
+    asked = Asked(leases)
+    asking = asked.ask()
+    await clock.asleep(1)
+    clock.advance(5)
+    await clock.asleep(1)
+    assert asked.times == 0
+    leases.renewed(clock.monotonic_ms())
+    clock.advance(5)
+    assert (await asking).text == "done"
+
+
+async def test_a_renewal_that_was_asked_for_too_long_ago_prolongs_nothing() -> None:
+    leases = Leases(clock := FakeClock(), LEASE_MS)
+    leases.begin("exe_1", before := clock.monotonic_ms())
+    clock.advance(40)
+    leases.renewed(before)
+    asked = Asked(leases)
+    asking = asked.ask()
+    await clock.asleep(1)
+    assert asked.times == 0
+    asking.cancel()
+
+
+async def test_what_was_let_go_of_asks_nobody_until_it_came_back() -> None:
+    leases = Leases(clock := FakeClock(), LEASE_MS)
+    leases.begin("exe_1", first := clock.monotonic_ms())
+    leases.end("exe_1", first)
+    asked = Asked(leases)
+    asking = asked.ask()
+    await clock.asleep(1)
+    assert asked.times == 0
+    clock.advance(60)
+    leases.begin("exe_1", clock.monotonic_ms())
+    leases.end("exe_1", first)
+    clock.advance(5)
+    assert (await asking).text == "done"
