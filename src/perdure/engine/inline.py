@@ -47,6 +47,13 @@ def end_step(tx: Tx, row: ExecutionRow, item: EndStep, *, holds: bool) -> None:
         settle(tx, Completion(row.company, _report(row, item, task)), row, task)
 
 
+def leave_claims(tx: Tx, row: ExecutionRow) -> None:
+    """Lose the claims that are open when a holder ends its execution: it runs none of their bodies any more, and nobody
+    will hold the execution after it."""
+    for task in tx.rows("inline_claims", shard=row.shard, execution=row.id):
+        fail_attempt(tx, row, task, Failure(LEASE_EXPIRED, "its execution was ended before anybody said how it ended"))
+
+
 def _schedule(tx: Tx, row: ExecutionRow, item: BeginStep, *, wanted: bool) -> Row:
     facts = inline_facts(row, item, item.timeout_ms)
     seq = tx.append(row, Kind.TASK_SCHEDULED, item.address, item.digest, facts)

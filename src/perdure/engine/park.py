@@ -13,6 +13,7 @@ from typing import Literal
 from perdure.core import codec, states
 from perdure.core.events import Kind
 from perdure.engine.children import leave_children, parents_of, refs_of, tell_parent
+from perdure.engine.inline import leave_claims
 from perdure.engine.record import News, held_by, lost, news
 from perdure.engine.wake import let_go
 from perdure.errors import LeaseLost
@@ -131,6 +132,8 @@ def _end(tx: Tx, execution: ExecutionRow, row: Finish, parents: Mapping[str, Row
     event = "end" if cancelled else row.event  # however its code ended: the cancel came first
     if not execution.may(event):  # paused: it ends when it is resumed
         return StillHeld()
+    if event != "complete":
+        leave_claims(tx, execution)
     if cancelled and tx.row("held_task", **scope) is not None:
         return StillHeld()
     if event != "complete":

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from perdure.core import codec
 from perdure.core.events import Event, Kind
-from perdure.core.items import BeginStep, Item, SetTimer
+from perdure.core.items import BeginStep, EndStep, Item, SetTimer
 from perdure.flow.asks import Ask
 from perdure.flow.bodies import Bodies
 from perdure.flow.claims import Claims
@@ -121,6 +121,10 @@ class Desk:
         rest = [ask for ask in asks if (found := self._pending[ask.address]).item is None or found.acting is not None]
         self.begin(tuple(ask for ask in asks if ask not in rest))
         return rest
+
+    def ends(self) -> tuple[EndStep, ...]:
+        """Return what is known of how claims of this run ended, and not in the log yet."""
+        return tuple(item for item in self.outbox if isinstance(item, EndStep))
 
     def set_deadline(self, delay_ms: int) -> None:
         """Have what the code does from now on end after a time, by the store's clock, with `CleanupOver`."""

@@ -251,8 +251,9 @@ class Run:
             return await _halt(journal, so)
         if isinstance(so, str):
             return so
-        news: list[Event] = []
+        ends = self._desk.ends()
         try:
+            news = await journal.record(self.replay.last_seq, ends) if ends else []
             while True:
                 self._take(news)
                 answer = await journal.finish(self.replay.last_seq, self._active_ms(), *so)

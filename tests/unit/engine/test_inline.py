@@ -9,8 +9,10 @@ from perdure.core.events import Kind
 from perdure.core.items import BeginStep, EndStep
 from perdure.core.work import Failure
 from perdure.engine.claim import Claimed
+from perdure.engine.park import Finish, Released, finish
 from perdure.engine.record import Record, record
 from perdure.engine.rule import Rule, rule
+from perdure.engine.signal import Signal, signal
 from perdure.engine.sweep import Sweep, expire_owned
 from perdure.errors import LeaseLost
 
@@ -121,3 +123,15 @@ def test_what_was_cancelled_before_it_was_written_is_not_begun(bench: Bench) -> 
     assert bench.task(held.ref.execution, "charge")["state"] == "dead"
     assert "task_begun" not in bench.kinds(held.ref.execution)
     assert ref(held.ref.execution) == held.ref
+
+
+def test_what_a_cancelled_execution_still_claims_is_lost_when_its_holder_ends_it(bench: Bench) -> None:
+    """Nobody holds it after that, so nobody else would ever say so, and it would never end."""
+    held = bench.owned()
+    bench.record(held, begin())
+    again = stolen(bench, held)
+    bench.do(signal, Signal("default", held.ref.execution, "cancel"))
+    seen = bench.execution(held.ref.execution)["next_seq"] - 1
+    assert bench.do(finish, Finish(again.ref, again.fence, seen, 0, "end", "{}")) == Released()
+    assert bench.kinds(held.ref.execution)[-2:] == ["task_uncertain", "cancelled"]
+    assert bench.task(held.ref.execution, "charge")["state"] == "uncertain"

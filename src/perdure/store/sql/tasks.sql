@@ -174,7 +174,14 @@ WHERE shard = :shard AND execution = :execution AND state = 'ready' AND probe_of
 -- name: held_task
 -- Any task of an execution that a worker holds and that its end has to wait for.
 SELECT address FROM tasks
-WHERE shard = :shard AND execution = :execution AND state IN ('leased', 'begun') AND probe_of IS NULL LIMIT 1;
+WHERE shard = :shard AND execution = :execution AND state IN ('leased', 'begun') AND lease_until_ms IS NOT NULL
+  AND probe_of IS NULL LIMIT 1;
+
+-- name: inline_claims
+-- Claims of steps that the holder of an execution runs itself, of which nobody reported the end.
+SELECT * FROM tasks
+WHERE shard = :shard AND execution = :execution AND state = 'begun' AND lease_until_ms IS NULL AND probe_of IS NULL
+ORDER BY scheduled_seq;
 
 -- name: shrink_leases
 -- Cut a silent worker's leases short.
