@@ -29,7 +29,7 @@ def begin(server: Running, port: int) -> str:
         return runtime.start(quiet_functions.listen, port).execution_id
 
 
-def test_code_that_waits_outside_of_a_step_is_named_once_it_is_quiet_for_long(home: Home) -> None:
+def test_code_that_waits_outside_of_a_step_is_named_with_its_line(home: Home) -> None:
     server = home.serve()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         execution = begin(server, listener.getsockname()[1])
@@ -37,8 +37,9 @@ def test_code_that_waits_outside_of_a_step_is_named_once_it_is_quiet_for_long(ho
         home.work("quiet_functions:listen")
         connection, _ = listener.accept()
         with connection:
-            until(lambda: "its code has asked for nothing for" in doctor(home, execution), "the doctor's word")
-            assert "perdure check MODULE" in doctor(home, execution)
+            said = "its code waits for the world outside a step, at"
+            until(lambda: said in doctor(home, execution), "the doctor's word")
+            assert "quiet_functions.py:" in doctor(home, execution)
             connection.sendall(b"at last\n")
             until(lambda: "it has completed" in doctor(home, execution), "its end")
 
