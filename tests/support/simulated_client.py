@@ -128,7 +128,9 @@ class Client:
 
     async def _meddle(self, execution: str, key: str) -> None:
         await asyncio.sleep(self.dice.uniform(0, 6))
-        match self.dice.choice(("send", "signal", "pause", "cancel", "stop")):
+        verb = self.dice.choice(("send", "signal", "pause", "cancel", "stop"))
+        key = f"{key} {verb}"  # a key stands for one thing: who meddles again, in another life, may do another
+        match verb:
             case "send":
                 await self._insist("send", execution, lambda: self.api.send(execution, "well?", dedupe=key), dedupe=key)
             case "signal":

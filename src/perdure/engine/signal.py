@@ -89,20 +89,24 @@ def _known(tx: Tx, row: Signal, execution: ExecutionRow) -> int | Conflict | Non
     found = tx.row("inbox_key", shard=execution.shard, execution=execution.id, dedupe=row.dedupe)
     if found is None:
         return None
-    return found["seq"] if row.verb != "signal" else _same_signal(tx, row, execution, found["seq"])
+    return _same(tx, row, execution, found["seq"])
 
 
-def _same_signal(tx: Tx, row: Signal, execution: ExecutionRow, seq: int) -> int | Conflict:
-    """A key stands for one signal: another name or value under it would be lost without a word."""
+def _same(tx: Tx, row: Signal, execution: ExecutionRow, seq: int) -> int | Conflict:
+    """A key stands for one message or signal: anything else under it would be lost without a word."""
     page = {"shard": execution.shard, "execution": execution.id, "after": seq - 1, "limit": 1}
     for event in [*tx.appended(execution.id, seq - 1)[:1], *tx.rows("events_after", **page)]:
         facts = codec.decode(event["data"])
-        same_name = event["kind"] == Kind.SIGNAL and facts["name"] == row.name
-        if same_name and codec.digest(facts["value"]) == codec.digest(codec.decode(row.value)):
+        if row.verb == "signal":
+            same = event["kind"] == Kind.SIGNAL and facts["name"] == row.name
+            same = same and codec.digest(facts["value"]) == codec.digest(codec.decode(row.value))
+        else:
+            same = event["kind"] == Kind.MESSAGE and facts["text"] == row.text
+        if same:
             return seq
     return Conflict(
         f"execution {row.execution} took something else under the key {row.dedupe!r}, as event {seq}. Use a new key "
-        "for a new signal, or send the first one again.",
+        "for a new message or signal, or send the first one again.",
         code="dedupe_conflict",
         seq=seq,
     )

@@ -45,7 +45,9 @@ def test_a_message_is_stored_with_who_and_what_and_wakes(bench: Bench) -> None:
 def test_a_message_with_a_key_is_accepted_once_for_life(bench: Bench) -> None:
     execution = bench.started()
     assert bench.twice(signal, request(execution, "send", text="a", dedupe="k")) == (2, 2)
-    assert bench.signal(execution, "send", text="other words", dedupe="k") == 2
+    refused = bench.signal(execution, "send", text="other words", dedupe="k")
+    assert isinstance(refused, Conflict)
+    assert refused.code == "dedupe_conflict"
     assert bench.signal(execution, "send", text="a", dedupe="k2") == 3
     assert bench.kinds(execution).count("message") == 2
 
