@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +40,46 @@ def find_binaries() -> Path | None:
     return next((f for f in folders if (f / "initdb").is_file() and (f / "postgres").is_file()), None)
 
 
+@dataclass
+class Server:
+    """A PostgreSQL server that can be stopped and started again over the same data."""
+
+    address: str
+    command: list[str | Path]
+    home: Path
+    as_user: dict[str, Any]
+    process: subprocess.Popen[Any] | None = None
+
+    def start(self) -> None:
+        """Start it and return when it answers."""
+        with (self.home / "log").open("ab") as log:
+            self.process = subprocess.Popen(self.command, cwd=self.home, stdout=log, stderr=log, **self.as_user)
+        try:
+            _wait_until_it_answers(self.process, self.address, self.home / "log")
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Stop it, whoever is connected."""
+        if self.process is not None:
+            _stop(self.process)
+            self.process = None
+
+
 @contextmanager
 def running(binaries: Path, *, standby: bool = False) -> Iterator[str]:
     """Yield the address of a server that lives as long as the block, and dies with this process even on SIGKILL.
 
     A `standby` waits for a primary for ever, and can be read.
     """
+    with running_server(binaries, standby=standby) as server:
+        yield server.address
+
+
+@contextmanager
+def running_server(binaries: Path, *, standby: bool = False) -> Iterator[Server]:
+    """As `running`, and yield the server itself, which may be stopped and started meanwhile."""
     # Not under pytest's own folder: a socket's path has 107 bytes at most, and another user has to reach it.
     home = Path(tempfile.mkdtemp(prefix="perdure-pg-", dir="/tmp"))
     try:
@@ -69,14 +104,12 @@ def running(binaries: Path, *, standby: bool = False) -> Iterator[str]:
             del settings["max_connections"]  # it must not have fewer than its primary had: initdb's default
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         command = [binaries / "postgres", "-D", data, "-k", home, *options]
-        with (home / "log").open("wb") as log:
-            server = subprocess.Popen(_tied_to_us(command), cwd=home, stdout=log, stderr=log, **as_user)
+        server = Server(f"postgresql://{USER}@/postgres?host={home}", _tied_to_us(command), home, as_user)
+        server.start()
         try:
-            address = f"postgresql://{USER}@/postgres?host={home}"
-            _wait_until_it_answers(server, address, home / "log")
-            yield address
+            yield server
         finally:
-            _stop(server)
+            server.stop()
     finally:
         shutil.rmtree(home, ignore_errors=True)
 

@@ -67,15 +67,21 @@ class Address:
         try:
             given = conninfo_to_dict(dsn)
         except psycopg.ProgrammingError as error:
-            raise InvalidInput(
-                f"the PostgreSQL address cannot be read: {str(error).strip()}. `postgresql://user@host/database` is "
-                "expected, or libpq's `key=value` form.",
-                code="store_address",
-            ) from None
-        self.conninfo = make_conninfo("", **{**_DEFAULTS, **given})
+            raise _unreadable(str(error).partition('"')[0]) from None  # what it quotes may hold the password
         host, name = given.get("host") or "the default host", given.get("dbname") or "the default database"
+        if "@" in str(host):
+            raise _unreadable("a host has an @ in it: in user and password it is written %40")
+        self.conninfo = make_conninfo("", **{**_DEFAULTS, **given})
         self.shown = f"PostgreSQL {name} at {host}"
         """For people: no password."""
+
+
+def _unreadable(why: str) -> InvalidInput:
+    return InvalidInput(
+        f"the PostgreSQL address cannot be read: {why.strip(' :')}. `postgresql://user@host/database` is expected, or "
+        "libpq's `key=value` form.",
+        code="store_address",
+    )
 
 
 class _Number(Loader):
