@@ -57,6 +57,12 @@ def resumed_seconds(following: Following, since: float) -> float:
     return min(at for at, _ in following.events if at > since) - since
 
 
+def test_each_server_knows_the_workers_of_all(cluster: Cluster) -> None:
+    for server in cluster.servers:
+        with cluster.at(server) as runtime:
+            assert len(runtime.wait(runtime.api.workers())) == len(cluster.workers)
+
+
 def test_a_killed_server_is_carried_on_by_the_other(cluster: Cluster) -> None:
     first, second = cluster.servers[-2:]
     execution = held_by(cluster, first)

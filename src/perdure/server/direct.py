@@ -280,7 +280,7 @@ class DirectApi(DirectWaits, DirectSchedules):
         return await self._bridge.read(lambda reads: diagnose(reads, self._company, execution, workers, now_ms))
 
     async def workers(self) -> list[WorkerInfo]:
-        return [info for company, info in self._node.workers if company == self._company]
+        return await self._node.workers.of(self._company)
 
     async def aclose(self) -> None:
         return None

@@ -5,6 +5,7 @@ One read for all who wait, seldom while nothing happens. What it misses is found
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -55,6 +56,8 @@ class _Seen:
     """By lane: since when its newest is ready."""
     tasks: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """By lane: when the first and the last ready one became due."""
+    due: Row | None = None
+    """For the sweeps: when the next of each kind of thing is due."""
 
 
 class Elsewhere:
@@ -70,6 +73,8 @@ class Elsewhere:
         self._last = _Seen()
         self._answered_ms = clock.monotonic_ms()
         self._away = False
+        self._next: asyncio.Future[Row | None] | None = None
+        """Whoever waits for the next look."""
 
     def saw(self, notes: Sequence[Note]) -> None:
         """Remember what this process committed itself: no news from elsewhere."""
@@ -81,6 +86,12 @@ class Elsewhere:
     def answers(self) -> bool:
         """Whether the database answered the last look, and that not long ago."""
         return not self._away and self._clock.monotonic_ms() - self._answered_ms < SILENT_MS
+
+    async def deadlines(self) -> Row | None:
+        """Wait for the next look, and return what it found to be due."""
+        if self._next is None:
+            self._next = asyncio.get_running_loop().create_future()
+        return await asyncio.shield(self._next)
 
     async def run(self) -> None:
         """Look until cancelled. Raises only `StoreFailed`."""
@@ -123,6 +134,9 @@ class Elsewhere:
         seen = await self._bridge.read(lambda reads: _read(reads, watched, heads, ["", *lanes], tasks, now_ms))
         notes = [*self._of_events(seen), *self._of_ready(seen), *self._of_tasks(seen)]
         self._last = seen
+        if self._next is not None and not self._next.done():
+            self._next.set_result(seen.due)
+        self._next = None
         if notes:
             self._hub.publish(notes)
         return bool(notes)
@@ -157,6 +171,7 @@ def _read(
             for row in due
             if row["first_ms"] is not None
         },
+        reads.row("deadlines"),
     )
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import Future, wait
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -19,7 +19,6 @@ import anyio
 from perdure.core.ports import Clock, Random
 from perdure.core.tokens import Issuer, company_key, hash_of
 from perdure.core.views import ServerInfo
-from perdure.core.work import WorkerInfo
 from perdure.engine.due import Sweep
 from perdure.engine.keys import AddKey, Principal, add_key, principal_of
 from perdure.engine.sweep import Drop, drop, take_over
@@ -34,6 +33,7 @@ from perdure.server.elsewhere import Elsewhere
 from perdure.server.executor import Executor, ExecutorOptions
 from perdure.server.functions import DirectFunctionSource
 from perdure.server.hub import DRAINING, Hub
+from perdure.server.presence import Workers
 from perdure.server.reading import Queries, Reading
 from perdure.server.silence import bury
 from perdure.server.store_time import StoreTime
@@ -103,7 +103,8 @@ class Node:
         self.look_time = StoreTime(self.bridge, parts.clock)
         """The store's clock for who only looks; that of the sweeps belongs to their task."""
         self._info = ServerInfo(VERSION, store.id, nonce, store.dialect, parts.clock.wall_ms())
-        self._workers: dict[str, WorkerInfo] = {}
+        self.workers = Workers(self.bridge, parts.clock, self.look_time, nonce, shared=self.elsewhere is not None)
+        """Those connected here or, where several servers share the store, anywhere."""
         self._apis: dict[str, DirectApi] = {}
         self._sources: dict[str, DirectTaskSource] = {}
         self._functions: dict[str, DirectFunctionSource] = {}
@@ -193,22 +194,6 @@ class Node:
     async def add_key(self, company: str, name: str, key: str) -> None:
         await self.bridge.run(add_key, AddKey(company, name, key))
 
-    @property
-    def workers(self) -> list[tuple[str, WorkerInfo]]:
-        """Those connected here, with their companies."""
-        return [(key.split("/", 1)[0], info) for key, info in self._workers.items()]
-
-    @contextmanager
-    def connected(self, company: str, info: WorkerInfo) -> Generator[None]:
-        """Have a worker known while its liveness connection is open."""
-        key = f"{company}/{info.worker}"
-        self._workers[key] = info
-        try:
-            yield
-        finally:
-            if self._workers.get(key) is info:
-                del self._workers[key]
-
     # -- the executor --------------------------------------------------------------------------------------------------
 
     async def _work_until_stopped(self) -> None:
@@ -222,11 +207,13 @@ class Node:
             return
         try:
             async with anyio.create_task_group() as group:
+                look = None if self.elsewhere is None else self.elsewhere.deadlines
                 group.start_soon(executor.run)
-                group.start_soon(Sweeps(self.bridge, self._store_time, parts.clock).run)
+                group.start_soon(Sweeps(self.bridge, self._store_time, parts.clock, look=look).run)
                 group.start_soon(bury, self.bridge)
                 if self.elsewhere is not None:
                     group.start_soon(self.elsewhere.run)
+                    group.start_soon(self.workers.run)
                 async with self._calling_tools():
                     await leave.wait()
                 group.cancel_scope.cancel()

@@ -36,6 +36,7 @@ from perdure.log import get_log
 from perdure.server.bridge import Bridge
 from perdure.server.store_time import StoreTime
 from perdure.store.operation import Operation
+from perdure.store.protocol import Row
 
 log = get_log(__name__)
 
@@ -93,27 +94,37 @@ class Sweeps:
     """The sweeps of one node. Run `run` in one task until it is cancelled."""
 
     def __init__(
-        self, bridge: Bridge, store_time: StoreTime, clock: Clock, kinds: Sequence[SweepKind] = SWEEPS
+        self,
+        bridge: Bridge,
+        store_time: StoreTime,
+        clock: Clock,
+        kinds: Sequence[SweepKind] = SWEEPS,
+        look: Callable[[], Awaitable[Row | None]] | None = None,
     ) -> None:
+        """`look` waits for the next look at what is due and returns it, if somebody else looks anyway."""
         self._bridge = bridge
         self._store_time = store_time
         self._clock = clock
         self._kinds = kinds
+        self._next_look = look or self._look
         self._courses = {kind.name: _Course() for kind in kinds}
 
     async def run(self) -> None:
         """Sweep until cancelled. Raises only `StoreFailed`."""
         while True:
-            await self._clock.sleep(SWEEP_SECONDS)
             busy = await self._trying("due", self._due) or []
             while busy:
                 busy = [kind for kind in busy if await self._trying(kind.name, partial(self._pass, kind))]
 
     async def _due(self) -> list[SweepKind]:
         """Return the sweeps that have something to do."""
-        due = await self._bridge.read(lambda reads: reads.row("deadlines"))
+        due = await self._next_look()
         now_ms = await self._store_time.now_ms()
         return [kind for kind in self._kinds if due is not None and (due[kind.due] or now_ms + 1) <= now_ms]
+
+    async def _look(self) -> Row | None:
+        await self._clock.sleep(SWEEP_SECONDS)
+        return await self._bridge.read(lambda reads: reads.row("deadlines"))
 
     async def _trying(self, part: str, what: Callable[[], Awaitable[T]]) -> T | None:
         """Do a part. What fails is said and tried again with the next pass, and keeps no other part from it."""

@@ -110,7 +110,7 @@ class DirectTaskSource:
     async def alive(self, info: WorkerInfo) -> AsyncIterator[str]:
         name = f"{self._node.info().store}/{self._company}"
         try:
-            with self._node.connected(self._company, info):
+            with self._node.workers.connected(self._company, info):
                 while True:
                     yield name
                     await self._node.parts.clock.sleep(SIGN_SECONDS)

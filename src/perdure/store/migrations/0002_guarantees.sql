@@ -113,3 +113,13 @@ CREATE TABLE schedules (
     PRIMARY KEY (company, name)
 ) {narrow};
 CREATE INDEX schedules_due ON schedules (next_ms) WHERE paused = 0;
+
+-- Workers that are connected to one of several servers of a database, for the others to know; a row goes out of date.
+CREATE TABLE workers (
+    company TEXT NOT NULL,
+    worker TEXT NOT NULL,
+    server TEXT NOT NULL,
+    info TEXT NOT NULL, -- what it says of itself, as JSON
+    seen_ms BIGINT NOT NULL,
+    PRIMARY KEY (company, worker)
+) {narrow};
