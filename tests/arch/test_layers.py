@@ -32,14 +32,15 @@ LAYERS: dict[str, str] = {
     "testing": f"{WHOLE} engine flow shared_store",
     "service_loop": "",
     "mailbox": "",
+    "upkeep": "errors core version failpoints system file_lock lasting store engine",
     "joined": "errors core wire",
     "shared_store": f"{WHOLE} engine service_loop joined",
-    "runtime": f"{WHOLE} engine service_loop shared_store",
     "database": "server store",
+    "runtime": f"{WHOLE} engine service_loop shared_store",
     "__init__": "errors core version agent client flow toolbox runtime",
     "__main__": "cli",
     "demo": f"{WHOLE} testing runtime __init__",
-    "cli": f"{WHOLE} testing runtime shared_store database demo __init__",
+    "cli": f"{WHOLE} testing runtime shared_store upkeep database demo __init__",
 }
 """Every package and module of the top level, and what it may import beside itself. `a.b` allows one module of `a`."""
 

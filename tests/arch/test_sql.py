@@ -42,10 +42,12 @@ OUTSIDE: dict[str, str] = {
     "ledger.py": "it writes into its callers' own databases, over their own connections",
     "store/migrate.py": "it runs before there is a schema that queries could name",
     "store/postgres_link.py": "the clock, read once when a transaction begins",
+    "store/sqlite_copy.py": "a copy is marked before it is a store that queries could be asked of",
     "store/sqlite_link.py": "what a file holds is looked at before it is taken for a store",
     "store/sqlite_log.py": "the marks by which a file knows its log, for which PostgreSQL has no use",
     "store/sqlite_remains.py": "what a file holds is looked at before it is taken for a store",
     "store/sqlite_schema.py": "the tables as SQLite itself describes them",
+    "upkeep/tables.py": "it moves and counts every table there is, by the columns that the migrations give it",
     "store/sqlite.py": "a file's owner, epoch and clock: what PostgreSQL has of its own",
 }
 """Files with statements in Python, and why."""

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 from perdure.core import states
 from perdure.core.ports import Random
 from perdure.errors import InternalError, StoreFailed, UserError
+from perdure.store import aside
 from perdure.store.protocol import Row
 from perdure.store.sql_store import statements
 
@@ -81,18 +82,23 @@ def load_migrations(folder: Path = MIGRATIONS) -> tuple[Migration, ...]:
     return tuple(found)
 
 
-def migrate(session: Session, random: Random, steps: Sequence[Migration] | None = None) -> dict[str, str]:
+def migrate(
+    session: Session, random: Random, steps: Sequence[Migration] | None = None, *, even_aside: bool = False
+) -> dict[str, str]:
     """Apply what is missing and return the contents of `meta`.
 
     Safe to run from several processes at once and to kill anywhere: the next run goes on where it stopped. Raises
     UserError (`store_newer`) for a database that a later release has been at, and StoreFailed (`store_corrupt`) for one
-    whose steps were not these.
+    whose steps were not these. One that is not to be run on is refused (`store_aside`, see aside.py) unless
+    `even_aside`.
     """
     steps = load_migrations() if steps is None else steps
     with session.exclusive():
         for statement in statements(_rendered(_FOUNDATION, session.dialect)):
             session.execute(statement)
         _fill_meta(session, random)
+        if not even_aside:
+            _refuse_aside(session)
         done = _applied(session, steps)
     for step in steps[done:]:
         with session.exclusive():
@@ -100,6 +106,11 @@ def migrate(session: Session, random: Random, steps: Sequence[Migration] | None 
                 _apply(session, step)
     with session.exclusive():
         return {row["key"]: row["value"] for row in session.execute("SELECT key, value FROM meta")}
+
+
+def _refuse_aside(session: Session) -> None:
+    for row in session.execute("SELECT value FROM meta WHERE key = :key", key=aside.KEY):
+        aside.refuse_aside(row["value"], session.where)
 
 
 def _fill_meta(session: Session, random: Random) -> None:
@@ -113,10 +124,16 @@ def _fill_meta(session: Session, random: Random) -> None:
 def _applied(session: Session, steps: Sequence[Migration]) -> int:
     """Return the number of the last step that was applied, having compared all of them with ours."""
     rows = session.execute("SELECT number, name, checksum, perdure FROM migrations ORDER BY number")
+    check_steps(session.where, rows, steps)
+    return len(rows)
+
+
+def check_steps(where: str, rows: Sequence[Row], steps: Sequence[Migration]) -> None:
+    """Raise what `migrate` raises if the steps that a database has had, in order, are not the first of ours."""
     for step, row in zip(steps, rows, strict=False):
         if (row["number"], row["checksum"]) != (step.number, step.checksum):
             raise StoreFailed(
-                f"{session.where}: step {row['number']} ({row['name']}, by perdure {row['perdure']}) is not the one "
+                f"{where}: step {row['number']} ({row['name']}, by perdure {row['perdure']}) is not the one "
                 f"that perdure {version()} knows as {step.name}. The database or this installation was altered: "
                 "reinstall perdure, or restore the database from a backup.",
                 code="store_corrupt",
@@ -124,13 +141,12 @@ def _applied(session: Session, steps: Sequence[Migration]) -> int:
     if len(rows) > len(steps):
         newest = rows[-1]
         raise UserError(
-            f"{session.where} was written by perdure {newest['perdure']} (step {newest['number']}, {newest['name']}); "
+            f"{where} was written by perdure {newest['perdure']} (step {newest['number']}, {newest['name']}); "
             f"this is perdure {version()}, which knows steps up to {len(steps)}. Upgrade perdure to "
             f"{newest['perdure']} or later; nothing was changed.",
             code="store_newer",
             written_by=newest["perdure"],
         )
-    return len(rows)
 
 
 def _apply(session: Session, step: Migration) -> None:

@@ -28,26 +28,34 @@ from perdure.store.tx import Tx
 
 
 def open_sqlite(
-    path: str | os.PathLike[str], *, clock: Clock, random: Random, queries: Mapping[str, Query] | None = None
+    path: str | os.PathLike[str],
+    *,
+    clock: Clock,
+    random: Random,
+    queries: Mapping[str, Query] | None = None,
+    even_aside: bool = False,
 ) -> SqliteStore:
     """Open the store in a file, made and brought to this release's tables if need be.
 
     A process that will write must own the file first: see `ownership.open_owned`. Raises InvalidInput for a place where
-    no store can be (`store_path`, `store_unwritable`, `store_network`, `store_foreign`), UserError (`store_newer`), and
-    StoreFailed (`store_corrupt`, `store_not_durable`), and Retryable (`store_busy`) while another program locks it.
+    no store can be (`store_path`, `store_unwritable`, `store_network`, `store_foreign`), UserError (`store_newer`, and
+    `store_aside` unless `even_aside`), StoreFailed (`store_corrupt`, `store_not_durable`), and Retryable (`store_busy`)
+    while another program locks it.
     """
     place = places.prepare(path)
     statements = {name: Statement(query) for name, query in (queries or load_queries("sqlite")).items()}
     try:
-        return _open(place, statements, clock, random)
+        return _open(place, statements, clock, random, even_aside=even_aside)
     except Again as error:
         raise _locked(error) from error
 
 
-def _open(place: Path, statements: Mapping[str, Statement], clock: Clock, random: Random) -> SqliteStore:
+def _open(
+    place: Path, statements: Mapping[str, Statement], clock: Clock, random: Random, *, even_aside: bool
+) -> SqliteStore:
     link = open_link(place, statements, writes=True)
     try:
-        meta = migrate(Session(link), random)
+        meta = migrate(Session(link), random, even_aside=even_aside)
         return SqliteStore(link, statements, clock, meta)
     except BaseException:
         link.close()

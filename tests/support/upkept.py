@@ -1,0 +1,79 @@
+"""Stores for tests of `perdure db`: one with something of everything in it, and the command as people type it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine_bench import Bench, bench_in, once, task
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A store that its owner has closed."""
+
+    path: Path
+    waiting: str
+    """Waits for a call that may be made at most once; nobody has it."""
+    begun: str
+    """Such a call has begun."""
+    owned: str
+    ended: str
+    cancelling: str
+
+
+def fill(bench: Bench) -> dict[str, str]:
+    """Put executions of several kinds into a store and return their ids."""
+    begun = bench.begun().execution
+    waiting = bench.waiting(once()).ref.execution
+    leased = bench.waiting(task()).ref.execution
+    ended = bench.started()
+    bench.signal(ended, "cancel")
+    cancelling = bench.begun().execution
+    bench.signal(cancelling, "cancel")
+    owned = bench.owned().ref.execution
+    bench.started()
+    return {
+        "begun": begun,
+        "waiting": waiting,
+        "leased": leased,
+        "ended": ended,
+        "cancelling": cancelling,
+        "owned": owned,
+    }
+
+
+def kept_store(folder: Path) -> Kept:
+    """Make such a store in a folder, and close it."""
+    with bench_in(folder) as bench:
+        found = fill(bench)
+        found.pop("leased")
+        return Kept(bench.store.place, **found)
+
+
+def spoil(path: Path, *statements: str) -> None:
+    """Change a store behind everybody's back."""
+    with closing(sqlite3.connect(path)) as database:
+        for statement in statements:
+            database.execute(statement)
+        database.commit()
+
+
+def db(*args: str | Path, failpoints: str = "") -> subprocess.CompletedProcess[str]:
+    """Run `perdure db` in a process of its own."""
+    command = [sys.executable, "-m", "perdure", "db", *map(str, args)]
+    environment = {**os.environ, "PERDURE_FAILPOINTS": failpoints}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+
+def told(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    """Return what a command printed as JSON. No traceback, whatever was asked."""
+    assert "Traceback" not in done.stderr + done.stdout
+    return json.loads(done.stdout)
