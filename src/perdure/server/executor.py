@@ -34,7 +34,7 @@ from perdure.models.port import Models
 from perdure.server.bridge import Bridge
 from perdure.server.elsewhere import EXECUTOR
 from perdure.server.hub import Hub
-from perdure.server.journal import DirectJournal, read_log
+from perdure.server.journal import DirectJournal, patiently, read_log
 from perdure.server.leases import HeldModels, Leases
 from perdure.store.protocol import Reads
 from perdure.store.tx import Note
@@ -204,7 +204,7 @@ class Executor:
         execution = claimed.ref.execution
         self._opening.add(execution)
         try:
-            live, events = await self._open(claimed)
+            live, events = await patiently(self._clock, partial(self._open, claimed))
         except _POISON as error:
             log.exception("execution.poison", execution=execution)
             with contextlib.suppress(LeaseLost):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from perdure.core.events import Event
 from perdure.core.items import Item
@@ -13,13 +13,15 @@ from perdure.engine.claim import LOG_PAGE
 from perdure.engine.park import Finish, Halt, Park, Released, StillHeld, finish, halt, park
 from perdure.engine.query import events_of
 from perdure.engine.record import News, Record, record
-from perdure.errors import LeaseLost, Retryable
+from perdure.errors import LeaseLost, Retryable, Unreachable
 from perdure.server.bridge import Bridge
 from perdure.store.operation import Operation
 from perdure.store.protocol import Reads, Ref
 
+T = TypeVar("T")
+
 PAUSE_SECONDS = 1.0
-"""While the disk is full, or the database too busy."""
+"""While the disk is full, or the database too busy or away."""
 
 
 class DirectJournal:
@@ -45,7 +47,7 @@ class DirectJournal:
         return events_of(news.events)
 
     async def events(self, after: int) -> list[Event]:
-        return await read_log(self._bridge, self._ref, after)
+        return await patiently(self._clock, partial(read_log, self._bridge, self._ref, after))
 
     async def park(self, seen: int, active_ms: int) -> list[Event]:
         answer = await self._write(park, Park(self._ref, self._fence, seen, active_ms, self._company))
@@ -79,6 +81,15 @@ class DirectJournal:
             if isinstance(answer, LeaseLost):
                 raise answer
             return answer
+
+
+async def patiently(clock: Clock, look: Callable[[], Awaitable[T]]) -> T:
+    """Do what only reads; while the store does not answer, wait and do it again."""
+    while True:
+        try:
+            return await look()
+        except Unreachable:
+            await clock.sleep(PAUSE_SECONDS)
 
 
 async def read_log(bridge: Bridge, ref: Ref, after: int = 0) -> list[Event]:
