@@ -111,7 +111,9 @@ def _replace(source: Path, target: Path, *, force: bool, by: str) -> Restored:
     part = target.with_name(f".{target.name}.restoring")
     for left in (part, *_beside(part)):
         left.unlink(missing_ok=True)  # of a call that was killed; nobody else has the lock
-    copy_file(source, part, mark=aside.RESTORING)
+    with view(source) as found:
+        mark = _restoring(found.mark())
+    copy_file(source, part, mark=mark)
     store = open_sqlite(part, clock=SystemClock(), random=SystemRandom(), even_aside=True)
     try:
         done = _set_back(store, f"store {target}", by=by)
@@ -135,8 +137,9 @@ def _set_back(store: Store, shown: str, *, by: str) -> Restored:
     writer = InlineWriter(store)
     with store.write() as connection:
         row = connection.row("meta_value", key=aside.KEY)
-        why = _why(row["value"] if row else "")
-        connection.run("set_meta", key=aside.KEY, value=aside.RESTORING)
+        mark = _restoring(row["value"] if row else "")
+        connection.run("set_meta", key=aside.KEY, value=mark)
+    why = _why(mark)
     schedules = writer.call(pause_schedules, None)
     paused = cancelled = uncertain = 0
     after: Ref | None = Ref(-1, "")
@@ -150,11 +153,16 @@ def _set_back(store: Store, shown: str, *, by: str) -> Restored:
     return Restored(shown, "", "", paused, cancelled, uncertain, schedules)
 
 
-def _why(mark: str) -> str:
+def _restoring(mark: str) -> str:
+    """Return the mark of a store that is being restored; it goes on telling when the backup was made."""
     kind, _, made = mark.partition(" ")
-    when = ""
-    if kind == aside.BACKUP and made.isdecimal():
-        when = f" of {datetime.fromtimestamp(int(made) / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    known = kind in (aside.BACKUP, aside.RESTORING) and made.isdecimal()
+    return f"{aside.RESTORING} {made}" if known else aside.RESTORING
+
+
+def _why(mark: str) -> str:
+    made = mark.partition(" ")[2]
+    when = f" of {datetime.fromtimestamp(int(made) / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC" if made else ""
     return (
         f"the store was restored to its state{when}: what happened since is forgotten here, and what was done outside "
         "stays done. Look there before you resume it."

@@ -75,9 +75,9 @@ WHERE (state IN ('completed', 'failed', 'cancelled') AND (ownership <> 'parked' 
 ORDER BY shard, id LIMIT :limit;
 
 -- name: held_by_nobody
--- Tasks that are held, and do not say by whom or until when.
+-- Tasks that are held, and do not say by whom or until when. A step that its execution's holder runs has no lease.
 SELECT shard, execution, address, state FROM tasks
-WHERE state IN ('leased', 'begun') AND (worker IS NULL OR lease_until_ms IS NULL)
+WHERE state IN ('leased', 'begun') AND (worker IS NULL OR (lease_until_ms IS NULL AND queue <> ''))
 ORDER BY shard, execution, address LIMIT :limit;
 
 -- name: executions_by_state
