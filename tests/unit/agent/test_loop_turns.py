@@ -199,7 +199,7 @@ async def test_many_messages_are_told_in_the_order_they_came(tmp_path: Path) -> 
         await hold.reached()
         for number in range(5):
             await bench.api.send(execution, str(number), dedupe=str(number))
-            await bench.api.send(execution, "again", dedupe=str(number))
+            await bench.api.send(execution, str(number), dedupe=str(number))
         hold.open()
         await bench.result(execution)
         assert bench.script.shown()[2:] == [("user", str(number)) for number in range(5)]
