@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import subprocess
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import upkept
-from engine_bench import Bench, bench_in, once
+from engine_bench import COMPANY, Bench, bench_in, once
 from perdure import failpoints
 from perdure.core.work import Answer
+from perdure.engine.rule import Rule, rule
 from perdure.errors import Conflict, InvalidInput, StoreFailed, StoreInUse, UserError
 from perdure.failpoints import InjectedFault
 from perdure.store.ownership import Ownership, open_owned
@@ -92,6 +94,27 @@ def test_a_killed_backup_leaves_no_file_of_that_name(tmp_path: Path) -> None:
     assert back_up(kept.path, tmp_path / "backup.db").report.ok
 
 
+def test_a_backup_that_finds_no_room_leaves_nothing(tmp_path: Path) -> None:
+    kept = upkept.kept_store(tmp_path)
+    failed = subprocess.run(
+        [
+            "sh",
+            "-c",
+            'ulimit -f 100; exec "$@"',
+            "sh",
+            *upkept.command("backup", tmp_path / "b.db"),
+            "--store",
+            kept.path,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert failed.returncode == 1
+    assert "Traceback" not in failed.stderr
+    assert not [name for name in os.listdir(tmp_path) if "b.db" in name.removeprefix(kept.path.name)]
+
+
 def test_after_a_restore_nothing_goes_on_and_acts_are_in_doubt(tmp_path: Path) -> None:
     kept = upkept.kept_store(tmp_path)
     back_up(kept.path, tmp_path / "backup.db")
@@ -120,7 +143,22 @@ def test_an_act_done_after_the_backup_is_not_done_again_and_its_report_is_not_ta
         assert bench.lease() == []
         assert bench.begin(leased) is not Answer.ACCEPTED
         assert bench.report(leased) is not Answer.ACCEPTED
+        ruled = bench.do(rule, Rule(COMPANY, held.execution, "tool", "run", "ann", "I looked"))
+        assert isinstance(ruled, Conflict), "somebody may still be at it"
+        assert ruled.code == "not_settled"
         assert bench.task(held.execution)["state"] == "uncertain"
+
+
+def test_a_late_report_of_what_had_begun_before_the_backup_is_still_taken(tmp_path: Path) -> None:
+    with bench_in(tmp_path) as bench:
+        leased = bench.begun()
+        back_up(bench.store.place, tmp_path / "backup.db")
+        place = bench.store.place
+    restore(tmp_path / "backup.db", place, force=True)
+    with _owned_bench(place) as bench:
+        assert bench.task(leased.execution)["state"] == "uncertain"
+        assert bench.report(leased) is Answer.ACCEPTED
+        assert (bench.task(leased.execution)["state"], bench.state(leased.execution)[0]) == ("done", "paused")
 
 
 class _owned_bench:

@@ -66,11 +66,15 @@ def spoil(path: Path, *statements: str) -> None:
         database.commit()
 
 
+def command(*args: str | Path) -> list[str]:
+    """Return the words of a command line."""
+    return [sys.executable, "-m", "perdure", "db", *map(str, args)]
+
+
 def db(*args: str | Path, failpoints: str = "") -> subprocess.CompletedProcess[str]:
     """Run `perdure db` in a process of its own."""
-    command = [sys.executable, "-m", "perdure", "db", *map(str, args)]
     environment = {**os.environ, "PERDURE_FAILPOINTS": failpoints}
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    return subprocess.run(command(*args), capture_output=True, text=True, check=False, env=environment)
 
 
 def told(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:

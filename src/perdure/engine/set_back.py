@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 from perdure.core import states
 from perdure.core.events import Kind
+from perdure.core.work import LEASE_MS
 from perdure.engine.change import whose
 from perdure.engine.signal import cancel
 from perdure.engine.uncertain import lose
 from perdure.engine.wake import let_go
 from perdure.store.operation import Steps, operation
-from perdure.store.protocol import Ref, Row
+from perdure.store.protocol import Ref
 from perdure.store.rows import ExecutionRow
 from perdure.store.tx import Tx
 
@@ -79,16 +80,15 @@ def _doubt(tx: Tx, execution: ExecutionRow) -> int:
     scope = {"shard": execution.shard, "execution": execution.id}
     tasks = tx.rows("tasks_to_doubt", **scope)
     tx.run("leap_task_fences", **scope, leap=FENCE_LEAP)
+    tx.run("end_leases_of", **scope, now_ms=tx.now_ms)
     for task in tasks:
         why = "the store was restored to an older state; it may have been done since, and what was told of it is lost"
-        lose(tx, execution, _shut(task), why, whose(task))
+        # Whoever was given it since may be at it right now: that it did not happen counts when their time is over.
+        until_ms = max(tx.now_ms + task["timeout_ms"] + LEASE_MS, task["lease_until_ms"] or 0)
+        tx.run("hold_in_doubt", **scope, address=task["address"], until_ms=until_ms)
+        lose(tx, execution, {**task, "lease_until_ms": until_ms}, why, whose(task), silent=True)
     tx.end_operation()
     return len(tasks)
-
-
-def _shut(task: Row) -> Row:
-    begun = task["state"] == states.Task.BEGUN
-    return task if begun else {**task, "fence": task["fence"] + FENCE_LEAP}
 
 
 @operation()

@@ -73,7 +73,7 @@ def back_up(where: str | os.PathLike[str], target: str | os.PathLike[str], *, cl
         os.rename(_refuse_existing(part, place), place)
         sync_names(place.parent)
     finally:
-        part.unlink(missing_ok=True)
+        clear(part)
     report.store = f"store {place}"
     return Backup(f"store {source}", str(place), made_ms, report)
 
@@ -97,6 +97,17 @@ def copy_file(source: Path, target: Path, *, mark: str) -> None:
             "expected.",
             code="backup_unwritable",
         ) from None
+
+
+def clear(file: Path) -> None:
+    """Remove a file that did not become a store, and what SQLite left beside it."""
+    for one in (file, *beside(file)):
+        one.unlink(missing_ok=True)
+
+
+def beside(file: Path) -> list[Path]:
+    """Return the names of the files that SQLite may keep beside one."""
+    return [file.with_name(file.name + end) for end in ("-wal", "-shm", "-journal")]
 
 
 def _new_file(target: str | os.PathLike[str]) -> Path:

@@ -180,19 +180,29 @@ def _logs(found: View, report: Report) -> None:
     """Follow every log: numbered from 1 without gaps up to where its execution says that it ends, and hash by hash."""
     broken = 0
     for head in _heads(found):
-        follower = Follower(head["id"])
-        ref, last = Ref(head["shard"], head["id"]), head["next_seq"] - 1
-        for links in _links(found, ref, last):
-            follower.take(links)
-        more = found.reads.row("last_evidence", shard=ref.shard, execution=ref.execution)
-        ending = last if more is None or more["seq"] is None else more["seq"]
-        checked = follower.end(head["chain"], ending)
         report.logs += 1
-        report.events += checked.links
-        if checked.broken_at is not None and broken < MOST_NAMED:
+        try:
+            problem = _follow(found, head, report)
+        except (TypeError, ValueError, AttributeError) as error:  # SQLite keeps whatever is put into a column
+            problem = Problem("events", str(head["id"]), f"a row holds what no release writes ({error})")
+        if problem is not None and broken < MOST_NAMED:
             broken += 1
-            where = "events" if checked.broken_at <= last or not last else "evidence"
-            report.problems.append(Problem(where, f"{ref.execution} {checked.broken_at}", checked.why))
+            report.problems.append(problem)
+
+
+def _follow(found: View, head: Row, report: Report) -> Problem | None:
+    follower = Follower(head["id"])
+    ref, last = Ref(head["shard"], head["id"]), head["next_seq"] - 1
+    for links in _links(found, ref, last):
+        follower.take(links)
+    more = found.reads.row("last_evidence", shard=ref.shard, execution=ref.execution)
+    ending = last if more is None or more["seq"] is None else more["seq"]
+    checked = follower.end(head["chain"], ending)
+    report.events += checked.links
+    if checked.broken_at is None:
+        return None
+    where = "events" if checked.broken_at <= last or not last else "evidence"
+    return Problem(where, f"{ref.execution} {checked.broken_at}", checked.why)
 
 
 def _heads(found: View) -> Iterator[Row]:

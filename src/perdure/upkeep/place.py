@@ -153,12 +153,19 @@ def refuse_foreign(found: View, names: set[str]) -> None:
 
 def owned_for(where: Path) -> Ownership:
     """Own a SQLite file that is there, its content proved whole. Raises StoreInUse, which names who owns it."""
-    ownership = Ownership.acquire(where, random=SystemRandom())
+    ownership = take(where)
     try:
         refuse_damage(ownership.place)
     except BaseException:
         ownership.release()
         raise
+    return ownership
+
+
+def take(where: Path) -> Ownership:
+    """Own a SQLite file, whatever is in it. Who wants it meanwhile is told at once that nobody will answer."""
+    ownership = Ownership.acquire(where, random=SystemRandom())
+    ownership.announce(None, alone=True)
     return ownership
 
 

@@ -19,15 +19,14 @@ from perdure.errors import Conflict, InvalidInput, StoreFailed
 from perdure.lasting import sync_names
 from perdure.store import aside, place
 from perdure.store.migrate import migrate
-from perdure.store.ownership import Ownership
 from perdure.store.protocol import Ref, Store
 from perdure.store.sql_store import load_queries
 from perdure.store.sqlite import open_sqlite
 from perdure.store.writer import InlineWriter
 from perdure.system import SystemClock, SystemRandom
-from perdure.upkeep.backup import copy_file
+from perdure.upkeep.backup import beside, clear, copy_file
 from perdure.upkeep.checking import check_store
-from perdure.upkeep.place import existing_file, is_address, owned_for, postgres_link, view
+from perdure.upkeep.place import existing_file, is_address, owned_for, postgres_link, take, view
 
 PAGE = 200
 """Executions that are paused in one commit."""
@@ -73,7 +72,7 @@ def restore(
         )
     _refuse_damaged(source)
     _refuse_existing(target, force=force)
-    ownership = Ownership.acquire(target, random=SystemRandom())
+    ownership = take(target)
     try:
         if not target.stat().st_size:
             target.unlink()  # made by whoever asks for the lock
@@ -109,8 +108,14 @@ def restore_in_place(where: str | os.PathLike[str], *, by: str = "") -> Restored
 
 def _replace(source: Path, target: Path, *, force: bool, by: str) -> Restored:
     part = target.with_name(f".{target.name}.restoring")
-    for left in (part, *_beside(part)):
-        left.unlink(missing_ok=True)  # of a call that was killed; nobody else has the lock
+    clear(part)  # of a call that was killed; nobody else has the lock
+    try:
+        return _swap(source, part, target, force=force, by=by)
+    finally:
+        clear(part)
+
+
+def _swap(source: Path, part: Path, target: Path, *, force: bool, by: str) -> Restored:
     with view(source) as found:
         mark = _restoring(found.mark())
     copy_file(source, part, mark=mark)
@@ -126,7 +131,7 @@ def _replace(source: Path, target: Path, *, force: bool, by: str) -> Restored:
     failpoints.hit("restore.before_swap")
     kept = _put_away(target)
     failpoints.hit("restore.put_away")
-    for left in _beside(part):
+    for left in beside(part):
         left.unlink(missing_ok=True)  # closed and emptied
     os.rename(part, target)
     sync_names(target.parent)
@@ -195,7 +200,7 @@ def _put_away(target: Path) -> str:
     The log goes first: should we be killed in between, a file without its log is refused by whoever opens the store,
     and the next call brings the two together again.
     """
-    there = [one for one in (*_beside(target), target) if one.exists()]
+    there = [one for one in (*beside(target), target) if one.exists()]
     if not there:
         return ""
     number = 1
@@ -208,10 +213,6 @@ def _put_away(target: Path) -> str:
             os.rename(one, kept.with_name(kept.name + one.name.removeprefix(target.name)))
     sync_names(target.parent)
     return str(kept)
-
-
-def _beside(file: Path) -> list[Path]:
-    return [file.with_name(file.name + end) for end in ("-wal", "-shm", "-journal")]
 
 
 @contextmanager

@@ -94,6 +94,15 @@ WHERE finished_ms IS NULL AND (shard, id) > (:shard, :execution) ORDER BY shard,
 SELECT * FROM tasks WHERE shard = :shard AND execution = :execution AND delivery = 'at_most_once'
   AND state IN ('ready', 'leased', 'begun') ORDER BY address;
 
+-- name: hold_in_doubt
+-- Until when somebody who was given a task since a store's older state may still be at it.
+UPDATE tasks SET lease_until_ms = :until_ms
+WHERE shard = :shard AND execution = :execution AND address = :address;
+
+-- name: end_leases_of
+-- Nobody holds what an execution's tasks were leased for in a store's older state: they may be given out again at once.
+UPDATE tasks SET lease_until_ms = :now_ms WHERE shard = :shard AND execution = :execution AND state = 'leased';
+
 -- name: leap_task_fences
 -- Shut out whoever was given a task of an execution since a store's older state.
 UPDATE tasks SET fence = fence + :leap WHERE shard = :shard AND execution = :execution
