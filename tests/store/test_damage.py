@@ -6,13 +6,14 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
-from perdure.errors import StoreFailed
+from perdure.errors import StoreFailed, StoreFull
 from perdure.store.ownership import OwnedStore, open_owned
+from perdure.store.sqlite_link import SqliteLink
 from perdure.system import SystemClock, SystemRandom
 
 FRAME = 24 + 4096
@@ -140,3 +141,33 @@ def test_text_that_nobody_can_have_stored_is_damage(tmp_path: Path) -> None:
         connection.execute("SELECT name FROM companies")
     assert refused.value.code == "store_corrupt"
     owned.close()
+
+
+@pytest.mark.parametrize("stage", ["PRAGMA wal_checkpoint(PASSIVE)", "log_after"])
+@pytest.mark.parametrize("error", [StoreFailed("the disk refused"), StoreFull("the disk is full")], ids=repr)
+def test_a_copy_of_the_log_that_broke_off_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, error: Exception
+) -> None:
+    """Whoever closes the store then must not take away the log that the file says it has."""
+    place = tmp_path / "perdure.db"
+    owned = open_store(place)
+    with owned.store.write() as connection:
+        connection.run("insert_company", id="kept", name="x", now_ms=0)
+    broken: list[str] = []
+
+    def execute(link: SqliteLink, sql: str, *values: object) -> list[tuple[object, ...]]:
+        found = original(link, sql, *values)
+        if stage in sql and not broken:
+            broken.append(sql)
+            raise error
+        return found
+
+    original = SqliteLink.execute
+    monkeypatch.setattr(SqliteLink, "execute", execute)
+    with suppress(StoreFailed):
+        owned.store._log.arm()  # pyright: ignore[reportPrivateUsage]
+    assert broken
+    owned.close()
+    again = open_store(place)
+    assert rows_in(place) == 1
+    again.close()

@@ -139,7 +139,9 @@ class SqliteStore:
             with self.write() as link:
                 # No time beyond this one was given out, so the next owner need not start ahead of the wall clock.
                 self._store_bound(link.now_ms)
+                self._log.even_out()
                 failpoints.hit("close.before_commit")
+            self._log.uneven = False
             failpoints.hit("close.after_commit")
             self._log.empty()
         except (PerdureError, Again):
@@ -147,7 +149,10 @@ class SqliteStore:
         finally:
             self._life.closed = True
             self._readers.close()
-            self._link.close()
+            if self._log.uneven:
+                self._link.abandon()
+            else:
+                self._link.close()
 
     def _begin_ownership(self, on_takeover: Callable[[Tx], None] | None) -> int:
         with self.write() as link:

@@ -145,6 +145,15 @@ class SqliteLink:
     def close(self) -> None:
         self.database.close()
 
+    def abandon(self) -> None:
+        """Never close it, even as the process ends: closing the last connection to a file copies and deletes its log.
+
+        What it has locked ends with the process, as after a kill.
+        """
+        import ctypes  # noqa: PLC0415 - hardly ever needed
+
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.database))
+
     def _find(self, query: str) -> Statement:
         try:
             return self._statements[query]
@@ -300,10 +309,8 @@ def _abandon_in_child() -> None:
 
     Closing one would checkpoint the log behind the owner's back: SQLite forbids using a connection across a fork.
     """
-    import ctypes  # noqa: PLC0415 - needed by no other process
-
     for link in list(_open):
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(link.database))
+        link.abandon()
 
 
 if hasattr(os, "register_at_fork"):

@@ -42,6 +42,9 @@ class WriteAheadLog:
         """The connection's count of changed rows when the log was last copied."""
         self._bytes = 0
         """The log's size then."""
+        self.uneven = False
+        """Whether the file may say that a log is behind it before the log does. Then the connection must not be closed:
+        SQLite would take the log away, and the file would seem to miss it."""
         link.execute(f"PRAGMA journal_size_limit = {CHECKPOINT_BYTES}")
 
     def tend(self) -> None:
@@ -63,10 +66,17 @@ class WriteAheadLog:
         `log_mark` goes into the file with all there is, and only then `log_after` into the log. A kill in between
         leaves the log as it was, with its head: that is not taken for a missing one.
         """
-        marked = self._mark("log_mark", "CAST(CAST(value AS INTEGER) + 1 AS TEXT)")
+        if self._mark("log_mark", "CAST(CAST(value AS INTEGER) + 1 AS TEXT)"):
+            self.uneven = True
         self._checkpoint("PASSIVE")
-        if marked:
-            self._mark("log_after", "(SELECT value FROM meta WHERE key = 'log_mark')")
+        if self.uneven and self._mark("log_after", "(SELECT value FROM meta WHERE key = 'log_mark')"):
+            self.uneven = False
+
+    def even_out(self) -> None:
+        """Make the marks equal, as part of the last transaction: what is left then needs no log behind it."""
+        self._link.execute(
+            "UPDATE meta SET value = (SELECT value FROM meta WHERE key = 'log_mark') WHERE key = 'log_after'"
+        )
 
     def _mark(self, key: str, value: str) -> bool:
         """Say whether the mark could be made: on a full or locked disk the next time will do."""
