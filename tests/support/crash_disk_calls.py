@@ -32,7 +32,7 @@ FAULTS = {
     "fcntl": (KILL, EIO, EINTR),
     "flock": (KILL, EINTR),
     "pread64": (KILL, EIO, EINTR),
-    "read": (KILL, EINTR),
+    "read": (KILL,),  # of files, and of what the C library reads for itself: neither is interrupted without a handler
     "write": (KILL, EINTR),
     "sendto": (KILL, EINTR),
     "recvfrom": (KILL, EINTR),
