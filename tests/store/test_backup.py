@@ -180,6 +180,9 @@ def test_a_restore_needs_force_and_keeps_what_was_there(tmp_path: Path) -> None:
         restore(tmp_path / "backup.db", kept.path)
     assert refused.value.code == "store_exists"
     assert states(kept.path) == before
+    with pytest.raises(InvalidInput) as itself:
+        restore(kept.path, kept.path, force=True)
+    assert itself.value.code == "same_file"
     done = restore(tmp_path / "backup.db", kept.path, force=True)
     assert states(Path(done.kept)) == before
     assert restore(tmp_path / "backup.db", kept.path, force=True).kept != done.kept
@@ -220,16 +223,12 @@ def test_a_damaged_backup_changes_nothing(tmp_path: Path, damage: str) -> None:
 
 
 @pytest.mark.parametrize("point", ["restore.page", "restore.before_swap", "restore.put_away"])
-def test_a_restore_that_dies_anywhere_is_completed_by_the_next(tmp_path: Path, point: str) -> None:
+def test_a_restore_that_is_killed_anywhere_is_completed_by_the_next(tmp_path: Path, point: str) -> None:
     kept = upkept.kept_store(tmp_path)
     before = states(kept.path)
     back_up(kept.path, tmp_path / "backup.db")
-    failpoints.arm(f"{point}=raise")
-    try:
-        with pytest.raises(InjectedFault):
-            restore(tmp_path / "backup.db", kept.path, force=True)
-    finally:
-        failpoints.arm("")
+    restoring = ("restore", tmp_path / "backup.db", "--store", kept.path, "--force")
+    assert upkept.db(*restoring, failpoints=f"{point}=kill").returncode < 0
     restore(tmp_path / "backup.db", kept.path, force=True)
     assert set(states(kept.path).values()) == {"paused", "cancelling"}
     assert states(tmp_path / f"{kept.path.name}.replaced-1") == before

@@ -68,6 +68,9 @@ def test_a_copy_that_is_killed_goes_on_and_nobody_runs_on_both(
     killed = upkept.db("copy", postgres_database, "--store", kept.path, failpoints=plan)
     assert killed.returncode < 0, killed.stderr
     assert not opens(postgres_database)
+    with pytest.raises(UserError) as refused:
+        restore_in_place(postgres_database)
+    assert refused.value.code == "store_aside"
     done = copy(kept.path, postgres_database)
     assert done.resumed
     assert check_store(postgres_database).problems == []
