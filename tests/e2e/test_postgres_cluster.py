@@ -15,7 +15,10 @@ import pytest
 import postgres_server
 from cli_processes import Running, until
 from cluster import Cluster, Following, running_cluster
+from cluster_agents import relay
 from perdure.core.events import Kind
+
+pytestmark = pytest.mark.xdist_group("cluster")  # they share what they stand on
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +64,18 @@ def test_each_server_knows_the_workers_of_all(cluster: Cluster) -> None:
     for server in cluster.servers:
         with cluster.at(server) as runtime:
             assert len(runtime.wait(runtime.api.workers())) == len(cluster.workers)
+
+
+def test_a_durable_function_runs_at_a_worker_of_another_server(cluster: Cluster) -> None:
+    first, second = cluster.servers
+    worker = cluster.start_worker(second, "cluster_agents:relay")
+    with cluster.at(first) as runtime:
+        handle = runtime.start(relay, "hello")
+        until(lambda: handle.get_status().status == "waiting", "the wait for a signal")
+        handle.signal("word", "there")
+        assert handle.result().output == "hello there"
+    worker.end()
+    cluster.workers.remove(worker)
 
 
 def test_a_killed_server_is_carried_on_by_the_other(cluster: Cluster) -> None:

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from unittest import mock
 
-import psycopg
-
 import postgres_server
 from cli_processes import PATIENCE, Home, Running, until
 from crash_agent import PROMPT, Surroundings, agent
@@ -47,10 +45,10 @@ class Cluster:
         self.servers.append(server)
         return server
 
-    def start_worker(self, server: Running) -> Running:
-        """Start one more worker, which knows one server."""
+    def start_worker(self, server: Running, *targets: str) -> Running:
+        """Start one more worker, which knows one server. It serves the report's tools, or `targets`."""
         lease = ("--lease-ms", str(WORKER_LEASE_MS))
-        worker = self.home.work("cluster_agents:agent", *lease, "--server", server.url)
+        worker = self.home.work(*(targets or ("cluster_agents:agent",)), *lease, "--server", server.url)
         self.workers.append(worker)
         return worker
 
@@ -138,8 +136,8 @@ class Following:
 
 
 @contextmanager
-def running_cluster(folder: Path, binaries: Path) -> Iterator[Cluster]:
-    """Have a database, a world, two servers, and a worker at each, while the block lasts."""
+def running_cluster(folder: Path, binaries: Path, servers: int = 2, workers: int = 2) -> Iterator[Cluster]:
+    """Have a database, a world, servers, and workers spread over them, while the block lasts."""
     home = Home(folder)
     out = folder / "exports"
     out.mkdir()
@@ -150,16 +148,10 @@ def running_cluster(folder: Path, binaries: Path) -> Iterator[Cluster]:
     ):
         cluster = Cluster(home, world, postgres)
         try:
-            for _ in range(2):
-                cluster.start_worker(cluster.start_server())
+            for _ in range(servers):
+                cluster.start_server()
+            for number in range(workers):
+                cluster.start_worker(cluster.servers[number % servers])
             yield cluster
         finally:
             home.close()
-
-
-def sessions(postgres: postgres_server.Server) -> int:
-    """Return how many connections servers have."""
-    with psycopg.connect(postgres.address) as admin:
-        row = admin.execute("SELECT COUNT(*) FROM pg_stat_activity WHERE application_name = 'perdure'").fetchone()
-    assert row is not None
-    return row[0]
