@@ -12,11 +12,9 @@ import pytest
 
 import upkept
 from engine_bench import COMPANY, Bench, bench_in, once
-from perdure import failpoints
 from perdure.core.work import Answer
 from perdure.engine.rule import Rule, rule
 from perdure.errors import Conflict, InvalidInput, StoreFailed, StoreInUse, UserError
-from perdure.failpoints import InjectedFault
 from perdure.store.ownership import Ownership, open_owned
 from perdure.store.postgres import open_postgres
 from perdure.system import SystemClock, SystemRandom
@@ -88,7 +86,7 @@ def test_a_backup_of_what_is_damaged_is_not_kept(tmp_path: Path) -> None:
 
 def test_a_killed_backup_leaves_no_file_of_that_name(tmp_path: Path) -> None:
     kept = upkept.kept_store(tmp_path)
-    killed = upkept.db("backup", tmp_path / "backup.db", "--store", kept.path, failpoints="backup.before_rename=kill")
+    killed = upkept.db("backup", tmp_path / "backup.db", "--store", kept.path, plan="backup.before_rename=kill")
     assert killed.returncode < 0
     assert not (tmp_path / "backup.db").exists()
     assert back_up(kept.path, tmp_path / "backup.db").report.ok
@@ -228,7 +226,7 @@ def test_a_restore_that_is_killed_anywhere_is_completed_by_the_next(tmp_path: Pa
     before = states(kept.path)
     back_up(kept.path, tmp_path / "backup.db")
     restoring = ("restore", tmp_path / "backup.db", "--store", kept.path, "--force")
-    assert upkept.db(*restoring, failpoints=f"{point}=kill").returncode < 0
+    assert upkept.db(*restoring, plan=f"{point}=kill").returncode < 0
     restore(tmp_path / "backup.db", kept.path, force=True)
     assert set(states(kept.path).values()) == {"paused", "cancelling"}
     assert states(tmp_path / f"{kept.path.name}.replaced-1") == before
@@ -236,12 +234,8 @@ def test_a_restore_that_is_killed_anywhere_is_completed_by_the_next(tmp_path: Pa
 
 def test_what_a_dead_restore_in_place_left_is_not_run_on(tmp_path: Path) -> None:
     kept = upkept.kept_store(tmp_path)
-    failpoints.arm("restore.page=raise")
-    try:
-        with pytest.raises(InjectedFault):
-            restore_in_place(kept.path)
-    finally:
-        failpoints.arm("")
+    with upkept.dying("restore.page"):
+        restore_in_place(kept.path)
     with pytest.raises(UserError) as refused:
         open_owned(kept.path, clock=SystemClock(), random=SystemRandom())
     assert refused.value.code == "store_aside"
@@ -277,8 +271,8 @@ def test_postgres_is_backed_up_by_its_own_tools_and_that_is_said(tmp_path: Path)
 
 def test_the_commands_say_what_they_did(tmp_path: Path) -> None:
     kept = upkept.kept_store(tmp_path)
-    made = upkept.told(upkept.db("backup", tmp_path / "b.db", "--store", kept.path, "--json"))
+    made = upkept.told(upkept.typed("backup", tmp_path / "b.db", "--store", kept.path, "--json"))
     assert made["file"] == str(tmp_path / "b.db")
-    done = upkept.told(upkept.db("restore", tmp_path / "b.db", "--store", kept.path, "--force", "--json"))
+    done = upkept.told(upkept.typed("restore", tmp_path / "b.db", "--store", kept.path, "--force", "--json"))
     assert done["uncertain"] == 3
-    assert upkept.db("restore", "--store", kept.path).returncode == 2
+    assert upkept.typed("restore", "--store", kept.path).returncode == 2

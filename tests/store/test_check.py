@@ -235,6 +235,6 @@ def test_a_newer_store_is_refused_by_name(tmp_path: Path) -> None:
 def test_the_command_says_what_it_found(tmp_path: Path) -> None:
     kept = upkept.kept_store(tmp_path)
     upkept.spoil(kept.path, "DELETE FROM ready WHERE execution = 'exe_0009'")
-    bad = upkept.db("check", "--store", kept.path, "--json")
+    bad = upkept.typed("check", "--store", kept.path, "--json")
     assert bad.returncode == 1
     assert upkept.told(bad)["problems"][0]["row"] == "exe_0009"

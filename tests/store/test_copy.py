@@ -65,7 +65,7 @@ def test_a_copy_that_is_killed_goes_on_and_nobody_runs_on_both(
 ) -> None:
     kept = upkept.kept_store(tmp_path)
     plan = point if "=" in point else f"{point}=kill"
-    killed = upkept.db("copy", postgres_database, "--store", kept.path, failpoints=plan)
+    killed = upkept.db("copy", postgres_database, "--store", kept.path, plan=plan)
     assert killed.returncode < 0, killed.stderr
     assert not opens(postgres_database)
     with pytest.raises(UserError) as refused:
@@ -82,7 +82,8 @@ def test_a_source_that_was_run_on_meanwhile_is_copied_anew(
 ) -> None:
     kept = upkept.kept_store(tmp_path)
     monkeypatch.setattr(tables, "BATCH_ROWS", 3)
-    upkept.db("copy", postgres_database, "--store", kept.path, failpoints="copy.compared=kill")
+    with upkept.dying("copy.compared"):
+        copy(kept.path, postgres_database)
     assert opens(kept.path)  # its owner may change anything
     upkept.spoil(kept.path, "UPDATE tasks SET progress = '0.5'")
     assert not copy(kept.path, postgres_database).resumed
@@ -113,7 +114,8 @@ def test_a_target_with_anything_in_it_is_refused_and_left_alone(tmp_path: Path, 
     with psycopg.connect(postgres_database) as database:
         assert database.execute("SELECT COUNT(*) FROM pg_tables WHERE tablename = 'meta'").fetchall() == [(0,)]
         database.execute("DROP TABLE albums")
-    upkept.db("copy", postgres_database, "--store", kept.path, failpoints="copy.begun=kill")
+    with upkept.dying("copy.begun"):
+        copy(kept.path, postgres_database)
     upkept.spoil(other.path, "UPDATE meta SET value = 'sto_other' WHERE key = 'store_id'")
     assert _refused(other.path, postgres_database) == "target_other"
     copy(kept.path, postgres_database)
