@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from cli_processes import Home
@@ -41,6 +42,15 @@ def test_a_database_that_cannot_be_used_is_named_by_a_code(home: Home, postgres_
     assert refused(home, f"postgresql://me:half@{SECRET}@there/stores") == (2, "store_address")
     assert refused(home, f"postgresql://me:%zz{SECRET}@there/stores") == (2, "store_address")
     assert refused(home, f"mysql://me:{SECRET}@there/stores") == (2, "usage")
+
+
+def test_a_user_who_may_not_make_tables_is_told_what_to_grant(home: Home, postgres_database: str) -> None:
+    with psycopg.connect(postgres_database, autocommit=True) as admin:
+        admin.execute("CREATE ROLE guest LOGIN")
+        try:
+            assert refused(home, postgres_database.replace("perdure@", f"guest:{SECRET}@")) == (1, "store_no_rights")
+        finally:
+            admin.execute("DROP ROLE guest")
 
 
 def test_a_database_that_is_too_old_is_refused(home: Home, postgres_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import DictRow, dict_row
 from psycopg.types.numeric import Int8Dumper
 
-from perdure.errors import InternalError, InvalidInput, StoreFailed, StoreFull
+from perdure.errors import InternalError, InvalidInput, Retryable, StoreFailed, StoreFull
 from perdure.store.protocol import Again, Params, Row
 from perdure.store.sql_store import Query, bad_value, missing, parse
 
@@ -360,6 +360,12 @@ def refusal(error: psycopg.Error, address: Address, query: str = "") -> Exceptio
         return StoreFailed(
             f"{address.shown}: {what}. Its disk or its files are damaged: see the database's own log, and restart this "
             "process once it is mended.",
+        )
+    if isinstance(error, pg.InsufficientPrivilege):  # retryable: under a server that runs it says nothing of who asks
+        return Retryable(
+            f"{address.shown}: this user may not do what a store needs ({what}). Make it the owner of the database, or "
+            "GRANT USAGE, CREATE ON SCHEMA public, and make it the owner of the tables.",
+            code="store_no_rights",
         )
     if isinstance(error, psycopg.IntegrityError):
         return InternalError(f"query {query}: {what}", code="constraint")
