@@ -25,8 +25,8 @@ def open_postgres(dsn: str, *, random: Random, queries: Mapping[str, Query] | No
     """Open the store in a database, brought to this release's tables if need be.
 
     Raises InvalidInput: `missing_extra` without psycopg, `store_address` for a DSN that cannot be read, `store_login`,
-    `store_no_database`, `store_too_old`, `store_standby`, `store_encoding`; Unreachable (`store_unreachable`); Retryable
-    (`store_no_rights`); UserError (`store_newer`); StoreFailed (`store_corrupt`).
+    `store_no_database`, `store_too_old`, `store_standby`, `store_encoding`; Unreachable (`store_unreachable`);
+    Retryable (`store_no_rights`); UserError (`store_newer`); StoreFailed (`store_corrupt`).
     """
     try:
         from perdure.store import postgres_link  # noqa: PLC0415 - psycopg is an extra, and slow to import
