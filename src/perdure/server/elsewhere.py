@@ -14,6 +14,7 @@ from perdure.core.codec import Json
 from perdure.core.ids import shard_of
 from perdure.core.ports import Clock
 from perdure.core.work import Lane
+from perdure.engine.wake import KEPT_MS
 from perdure.errors import Retryable, StoreFailed
 from perdure.log import get_log
 from perdure.server.bridge import Bridge
@@ -151,7 +152,9 @@ class Elsewhere:
 
     def _of_ready(self, seen: _Seen) -> list[Note]:
         new = [lane for lane, since in seen.ready.items() if since != self._last.ready.get(lane)]
-        return [Note("ready", lane) if lane else Note(*EXECUTOR) for lane in new]
+        at_once = [Note("ready", lane) if lane else Note(*EXECUTOR) for lane in new]
+        # Again when it is not left any more to the worker that has its live coroutine.
+        return [*at_once, *(Note("ready", lane, after_ms=KEPT_MS) for lane in new if lane)]
 
     def _of_tasks(self, seen: _Seen) -> list[Note]:
         return [Note(_LANE, lane) for lane, due in seen.tasks.items() if due != self._last.tasks.get(lane)]
