@@ -27,7 +27,11 @@ ENDS = ("send", "received")
 PATTERNS = frozenset({"http.{}.send", "http.{}.received", "{}.{}"})
 """The points whose names are made at run time: requests' and operations'."""
 
-UNREACHED: dict[str, str] = {}
+_OF_UPKEEP = "a command on a store that no server runs on; tests/store/test_{}.py kills it there"
+UNREACHED: dict[str, str] = {
+    **{name: _OF_UPKEEP.format("backup") for name in ("backup", "restore", "set_back", "pause_schedules")},
+    "copy": _OF_UPKEEP.format("copy"),
+}
 """Operation or request -> why no run commits or sends it by itself, and the test that kills there."""
 
 
