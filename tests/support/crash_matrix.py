@@ -106,8 +106,8 @@ def _plan(chosen: list[Point], who: str | None, dice: random.Random) -> Iterator
 
 
 def _later(count: int, dice: random.Random) -> list[int]:
-    """Return the second pass and one of the rest, as far as there are that many. The last third may be a matter of time:
-    what looks again and again passes by more often in a run that takes longer."""
+    """Return the second pass and one of the rest, as far as there are that many. The last third may be a matter of
+    time: what looks again and again passes by more often in a run that takes longer."""
     return [2] * (count >= 2) + ([dice.randint(3, max(3, count * 2 // 3))] if count >= 3 else [])
 
 
