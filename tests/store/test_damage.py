@@ -165,7 +165,7 @@ def test_a_copy_of_the_log_that_broke_off_is_no_damage(
     original = SqliteLink.execute
     monkeypatch.setattr(SqliteLink, "execute", execute)
     with suppress(StoreFailed):
-        owned.store._log.arm()  # pyright: ignore[reportPrivateUsage]
+        owned.store._log.arm()
     assert broken
     owned.close()
     again = open_store(place)
