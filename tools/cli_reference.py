@@ -24,8 +24,8 @@ HEAD = """\
 up the shell. Every command takes `--json`: one JSON document on stdout, in the form of the HTTP API; `executions watch`
 prints one event a line, `server` and `worker` one line when they are ready.
 
-Which server: `--server URL`, else `PERDURE_URL`, else the one that this user runs on this machine; where several run, one
-has to be named. Its key: `PERDURE_API_KEY`, else, for a server of this user, its state file.
+Which server: `--server URL`, else `PERDURE_URL`, else the one that this user runs on this machine; where several run,
+one has to be named. Its key: `PERDURE_API_KEY`, else, for a server of this user, its state file.
 """
 
 VARIABLES = {
