@@ -21,9 +21,9 @@ def test_the_late_report_of_a_lost_attempt_is_refused(crash: Callable[[Case], Ou
             nudges=(
                 Nudge("strike:1", "start", "worker2"),
                 Nudge("strike:2", "cont", "worker"),
-                Nudge("nudge:2", "cont", "worker2", after=1.0),
+                Nudge("nudge:2", "cont", "worker2", after=2.5),
             ),
-            setup={"lease_ms": 3_000},  # so that the second one keeps its lease while it stands still
+            setup={"lease_ms": 5_000},  # so that the second one keeps its lease while it stands still
         )
     )
     assert outcome.ok, outcome

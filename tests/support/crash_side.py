@@ -52,7 +52,7 @@ def remark(ctx: ToolContext) -> int:
 
 
 UPWARDS = Approval(
-    approvers=("clerk",), escalate_seconds=SOON_SECONDS / 2, escalate_to=("boss",), expires_seconds=3 * SOON_SECONDS
+    approvers=("clerk",), escalate_seconds=SOON_SECONDS / 2, escalate_to=("boss",), expires_seconds=8 * SOON_SECONDS
 )
 
 
