@@ -294,7 +294,11 @@ class Executor:
         lost = strangers & self._unknown
         self._unknown = strangers - lost
         if lost:
-            await self._bridge.run(drop, Drop(self.holder, tuple(sorted(lost))))
+            try:
+                await self._bridge.run(drop, Drop(self.holder, tuple(sorted(lost))))
+            except PerdureError as error:
+                log.warning("executor.drop_failed", code=error.code, action="will try again")
+                self._unknown |= lost
 
     async def _close_all(self) -> None:
         with anyio.CancelScope(shield=True):
