@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import sqlite3
@@ -108,8 +109,8 @@ def test_ctrl_c_ends_a_watch_with_130(home: Home) -> None:
 def test_a_server_whose_store_fails_ends_with_1(home: Home) -> None:
     server = home.serve()
     home.store.rename(home.folder / "elsewhere.db")
-    with pytest.raises(PerdureError):
-        begin(server, "hello")  # it, or the server's own next write, finds out
+    with contextlib.suppress(PerdureError):  # written into the file that was moved, if it comes before the next look
+        begin(server, "hello")
     assert server.process.wait(PATIENCE) == 1
     assert server.process.stdout is not None
     assert json.loads(server.process.stdout.readline())["error"]["code"] in ("store_moved", "store_failed")
