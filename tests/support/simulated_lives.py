@@ -105,7 +105,7 @@ class Land:
         async def main(process: Process) -> None:
             store = open_sqlite(self.file, clock=machine.clock, random=self.random())
             dice = self.own_dice()
-            faulty = FaultyStore(store, process, dice, self.moments)
+            faulty = FaultyStore(store, process, dice, self.moments, shared=not self.owned)
             if self.owned:
                 store.take_over(self._take_over)
             faulty.disk = self.disk

@@ -44,8 +44,11 @@ SOUND = Disk()
 class FaultyStore:
     """`Store` over another, in one process. Keeps when each moment of the store's clock really was."""
 
-    def __init__(self, inner: Store, process: Process, dice: random.Random, moments: dict[int, int]) -> None:
+    def __init__(
+        self, inner: Store, process: Process, dice: random.Random, moments: dict[int, int], *, shared: bool
+    ) -> None:
         """`moments`: from the store's milliseconds to the world's; shared by all who open the store."""
+        self.shared = shared
         self.id, self.token_key, self.dialect = inner.id, inner.token_key, inner.dialect
         self.disk = SOUND
         self.mishaps = 0

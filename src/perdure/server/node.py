@@ -94,10 +94,10 @@ class Node:
         self._announce = announce
         self.elsewhere: Elsewhere | None = None
         """Hears what other servers do; None where there can be none."""
-        publish = self._publish if store.dialect == "postgres" else self.hub.publish
+        publish = self._publish if store.shared else self.hub.publish
         self._writer = parts.writer(store, publish=with_alarms(publish), on_failed=self._failed)
         self.bridge = Bridge(store, self._writer, mail, parts.reading(store))
-        if store.dialect == "postgres":
+        if store.shared:
             self.elsewhere = Elsewhere(self.bridge, self.hub, parts.clock)
         self._store_time = StoreTime(self.bridge, parts.clock)
         self.look_time = StoreTime(self.bridge, parts.clock)

@@ -54,6 +54,7 @@ class PostgresStore:
     """`Store` over one database. `write` connects again by itself after a connection was lost."""
 
     dialect = "postgres"
+    shared = True
 
     def __init__(
         self, address: Address, queries: Mapping[str, Query], link: PostgresLink, meta: Mapping[str, str]

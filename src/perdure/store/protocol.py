@@ -67,6 +67,8 @@ class Store(Protocol):
     token_key: bytes
     """Random, as old: what secrets of tokens are derived with. Never leaves the process that has the store open."""
     dialect: str
+    shared: bool
+    """Whether other processes may write to it at the same time."""
 
     def write(self) -> AbstractContextManager[Connection]:
         """Open a write transaction; commit on leaving, roll back on an exception.

@@ -66,6 +66,7 @@ class SqliteStore:
     """`Store` over one file."""
 
     dialect = "sqlite"
+    shared = False
 
     def __init__(
         self, link: SqliteLink, statements: Mapping[str, Statement], clock: Clock, meta: Mapping[str, str]

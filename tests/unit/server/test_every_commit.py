@@ -38,7 +38,7 @@ class Keeping:
     """A store that copies its file aside after each commit, before anybody hears of it."""
 
     def __init__(self, store: SqliteStore, place: Path) -> None:
-        self.id, self.dialect = store.id, store.dialect
+        self.id, self.dialect, self.shared = store.id, store.dialect, store.shared
         self.read, self.close, self.token_key = store.read, store.close, store.token_key
         self._store, self._place = store, place
         self.copies: list[Path] = []
