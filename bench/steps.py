@@ -1,7 +1,8 @@
 """Run ten-step agent executions, many at a time, beside the raw ceiling of the same rows in the same run.
 
 Five scripted model replies with one tool call each, and a sixth that ends it. Rounds alternate with `bench/ceiling.py`,
-and the medians are compared, so that what else the machine does hits both. Embedded: server, executor, worker and
+and the medians are compared, so that what else the machine does hits both; many short rounds after one that does not
+count, in which modules are imported and caches filled. Embedded: server, executor, worker and
 driver share one process, the async tool runs on a loop of its own. `--http` adds a server process and a worker process:
 no bar yet.
 """
@@ -133,17 +134,18 @@ async def _drive_http(state: ServerState, concurrency: int, seconds: float) -> f
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--concurrency", type=int, default=50)
-    parser.add_argument("--seconds", type=float, default=3.0)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=1.5)
+    parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--http", action="store_true", help="also with a server and a worker process")
     parser.add_argument("--no-bar", action="store_true", help="print, and judge nothing")
     options = parser.parse_args()
     raw: list[float] = []
     own: list[float] = []
-    for _ in range(options.rounds):
+    for _ in range(options.rounds + 1):
         with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
             raw.append(ceiling.measure(Path(folder), options.concurrency, options.seconds))
             own.append(embedded(Path(folder), options.concurrency, options.seconds))
+    raw, own = raw[1:], own[1:]
     ratio = median(own) / median(raw)
     print(f"ceiling   {median(raw):10,.0f} steps/s   ({', '.join(f'{rate:,.0f}' for rate in raw)})")
     print(f"embedded  {median(own):10,.0f} steps/s   ({', '.join(f'{rate:,.0f}' for rate in own)})")

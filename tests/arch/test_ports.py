@@ -47,7 +47,7 @@ GUARDED_NAMES = {
 EDGES: dict[str, tuple[str, str]] = {
     "system.py": ("time chance", "it is the port's implementation over the operating system"),
     "failpoints.py": ("time threads", "it delays and hangs on purpose, from any thread"),
-    "store/writer.py": ("threads", "the one thread that writes"),
+    "store/writer.py": ("threads time", "the one thread that writes; it gives way, for no time at all"),
     "models/catalog.py": ("threads", "importing a provider's package takes a second, which a loop must not wait for"),
     "toolbox/skills_process.py": ("processes sockets", "a skill is a process whose pipes it watches"),
     "server/": ("threads sockets", "the edge: the executor's loop thread, the listening socket"),

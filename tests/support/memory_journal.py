@@ -153,7 +153,7 @@ class MemoryJournal:
                 if isinstance(item, BeginStep):
                     self._append(Kind.TASK_BEGUN, item.address, nonce=item.nonce)
 
-    async def record_previewed(self, seen: int, items: Sequence[Item]) -> list[Event]:
+    async def record_previewed(self, seen: int, items: Sequence[Item]) -> list[Event] | None:
         """As `PreviewJournal` has it."""
         self._log.asking.update(item.address for item in items)
         self._log.on_ask()
@@ -161,7 +161,7 @@ class MemoryJournal:
         unseen = self._log.events[seen:]
         overtaken = bool(unseen) and unseen[0].address != items[0].address
         self._append_all(seen, items[:1] if overtaken else items)
-        return self._log.events[seen:]
+        return None if overtaken else self._log.events[seen + 1 :]
 
     def _end(self, item: EndStep) -> None:
         latest = [one for one in self._log.events if one.address == item.address][-1]

@@ -38,6 +38,8 @@ class CallProblem:
 
 def names_of(calls: Sequence[ToolCall]) -> list[str]:
     """Return a name for each call of a turn, from its id: some models repeat ids, or send none."""
+    if len(calls) == 1 and calls[0].id:
+        return [_readable(calls[0].id)]
     names: list[str] = []
     seen: Counter[str] = Counter()
     for call in calls:

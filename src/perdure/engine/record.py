@@ -201,7 +201,7 @@ def _task_facts(row: ExecutionRow, item: ScheduleTask) -> dict[str, Any]:
         "tool": item.tool,
         "args": item.args,
         "queue": item.queue,
-        "delivery": item.delivery,
+        "delivery": str(item.delivery),  # an enum would take the slow way through `encode`
         "key": action_key(row.id, item.address),
         "max_attempts": item.max_attempts,
         "timeout_ms": item.timeout_ms,

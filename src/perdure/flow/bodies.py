@@ -44,7 +44,8 @@ class Bodies:
         self._execution = execution
         self._gone = gone
         self._done = done
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[str, asyncio.Task[None]] = {}
+        """By action key; without those that have said what they gave."""
         self._cancelled: set[str] = set()
         """Names of the tasks that we cancelled ourselves."""
 
@@ -72,21 +73,19 @@ class Bodies:
             self._go(self._run_simulated(end, body, attempt), attempt.key)
 
     def _go(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        task = asyncio.get_running_loop().create_task(work, name=name)
-        self._running.add(task)
+        task = self._running[name] = asyncio.get_running_loop().create_task(work, name=name)
         task.add_done_callback(self._forget)
 
     def cancel(self) -> list[asyncio.Task[None]]:
         """Cancel all of them; return the tasks, to be awaited."""
-        left = list(self._running)
+        left = list(self._running.values())
         for task in left:
             self._stop(task)
         return left
 
     def abandon(self, address: str) -> None:
         """Cancel the body of a step that nobody waits for any more; what it gives is not recorded."""
-        key = action_key(self._execution, address)
-        for task in [task for task in self._running if task.get_name() == key]:
+        if (task := self._running.get(action_key(self._execution, address))) is not None:
             self._stop(task)
 
     def _stop(self, task: asyncio.Task[None]) -> None:
@@ -103,11 +102,11 @@ class Bodies:
         except Paused as pause:
             self.broke = Halt("pause", pause.reason, pause.message)
         except Unsuccessful as end:
-            self._done(StepDone(ask.address, ask.digest, f"{end.data[:-1]}{mark}}}"))
+            self._say(attempt.key, StepDone(ask.address, ask.digest, f"{end.data[:-1]}{mark}}}"))
         except Exception as error:  # noqa: BLE001 - a bug in a body must stop this run only, and be seen
             self.broke = Halt.poison(f"step {ask.address!r} broke", error)
         else:
-            self._done(StepDone(ask.address, ask.digest, f'{{"value":{text}{mark}}}'))
+            self._say(attempt.key, StepDone(ask.address, ask.digest, f'{{"value":{text}{mark}}}'))
 
     async def _run_claimed(self, end: EndStep, body: Body, attempt: Try) -> None:
         try:
@@ -115,18 +114,24 @@ class Bodies:
         except Exception as error:  # noqa: BLE001 - whatever a user's function raises is what its step came to
             end = replace(end, outcome="failed", failure=_failure(error))
         finally:
-            self._done(end)
+            self._say(attempt.key, end)
 
     async def _run_simulated(self, end: SimulatedStep, body: Body, attempt: Try) -> None:
         try:
             end = replace(end, value=await body(attempt))
         except Exception as error:  # noqa: BLE001 - as above
             end = replace(end, failure=_failure(error))
-        self._done(end)
+        self._say(attempt.key, end)
+
+    def _say(self, key: str, item: StepDone | EndStep | SimulatedStep) -> None:
+        self._running.pop(key, None)
+        self._done(item)
+        self._gone()
 
     def _forget(self, task: asyncio.Task[None]) -> None:
-        self._running.discard(task)
-        self._gone()
+        if self._running.get(task.get_name()) is task:  # it said nothing
+            del self._running[task.get_name()]
+            self._gone()
 
 
 def _failure(error: Exception) -> Failure:

@@ -82,7 +82,11 @@ class Run:
             self._task = asyncio.create_task(self._main, name=self.execution)
         try:
             while True:
-                await self._get_ready(journal)
+                if self._meter.awake:
+                    await self._meter.dry()
+                self._look_up()
+                if self._heard > self.replay.last_seq and self._preview.shown is None:
+                    self._take(await journal.events(self.replay.last_seq))
                 if not self._move() and (outcome := await self._rest(journal)) is not None:
                     return outcome
         except (LeaseLost, Overtaken, Mismatch, Halt, Failed, CleanupOver, UserError) as end:
@@ -115,10 +119,8 @@ class Run:
 
     # -- one move
 
-    async def _get_ready(self, journal: Journal) -> None:
-        """Let the code run dry, and read what is known to be missing."""
-        if self._meter.awake:
-            await self._meter.dry()
+    def _look_up(self) -> None:
+        """Raise what ends the drive, and give the cleanup after a cancel its deadline."""
         if (failure := self._failure or self._bodies.broke) and (
             self._preview.shown is None or isinstance(failure, LeaseLost)
         ):
@@ -127,8 +129,6 @@ class Run:
             self._bounded = True
             if self._context.cleanup_ms is not None and self._task is not None and not self._task.done():
                 self._desk.set_deadline(self._context.cleanup_ms)
-        if self._heard > self.replay.last_seq and self._preview.shown is None:
-            self._take(await journal.events(self.replay.last_seq))
 
     def _move(self) -> bool:
         """Hand over one event, or start what the code asked for. False if there is neither."""
@@ -147,9 +147,9 @@ class Run:
                 return False
         return True
 
-    async def _rest(self, journal: Journal) -> Outcome | None:
+    def _rest(self, journal: Journal) -> Coroutine[Any, Any, Outcome | None]:
         still = self._pausing and self.replay.used_up
-        return await (self._settle_down(journal) if still else self._idle(journal))
+        return self._settle_down(journal) if still else self._idle(journal)
 
     async def _settle_down(self, journal: Journal) -> Outcome | None:
         """Paused: start nothing more, record what was in flight, then let go."""

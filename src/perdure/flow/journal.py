@@ -41,9 +41,10 @@ class Journal(Protocol):
 class PreviewJournal(Journal, Protocol):
     """A journal that can take, with a step's result, what the code asked for once it had been shown that result."""
 
-    async def record_previewed(self, seen: int, items: Sequence[Item]) -> list[Event]:
+    async def record_previewed(self, seen: int, items: Sequence[Item]) -> list[Event] | None:
         """Like `record`, if nothing unseen stands before the first item; else append the first alone.
 
-        The items after the first come from code that knows the first and nothing else above `seen`.
+        The items after the first come from code that knows the first and nothing else above `seen`. Returns what is
+        above the first, or None if something came before it.
         """
         ...

@@ -9,7 +9,7 @@ gets round to it, so "dry" is exact and needs no guessing with the loop's clock.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
 from types import TracebackType
 from typing import Any, Literal
 
@@ -43,6 +43,16 @@ class Wait(asyncio.Future[Any]):
     def _wake(self) -> None:
         if self.tracked is not None:
             self.tracked.wake()
+
+
+class _Turn:
+    """Lets the loop run what is ready now, at the price of a bare yield."""
+
+    def __await__(self) -> Generator[None]:
+        yield
+
+
+_TURN = _Turn()
 
 
 class Bell:
@@ -101,6 +111,7 @@ class Meter:
 
     async def dry(self) -> None:
         """Return when nobody is awake."""
+        await _TURN  # mostly enough: what was woken runs before us
         while self.awake:
             self._dry.hush()
             await self._dry.heard()

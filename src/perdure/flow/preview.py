@@ -70,7 +70,7 @@ class Preview:
         except UserError:
             await journal.record(shown.seq - 1, items[:1])
             raise
-        if not news or news[0].address != shown.address:
+        if news is None:
             raise Overtaken
         held, self._held = self._held, []
         self._desk.begin(tuple(ask for ask in held if not ask.abandoned))

@@ -17,6 +17,8 @@ from perdure.models.retry import Failure, ModelOutcome, PauseFor, Refused, Repli
 
 Object = dict[str, Json]
 
+_TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+
 _OUTCOMES: dict[type[ModelOutcome], str] = {
     Replied: "replied",
     RetryLater: "retry_later",
@@ -159,16 +161,20 @@ def _tool_spec(value: Json) -> ToolSpec:
 
 
 def _calls(data: Object) -> tuple[ToolCall, ...]:
-    calls = (_object(item, "tool call") for item in _list(data, "tool_calls"))
-    return tuple(ToolCall(_text(call, "id", ""), _text(call, "name"), _text(call, "arguments", "")) for call in calls)
+    items = _list(data, "tool_calls")
+    return tuple(map(_call, items)) if items else ()
+
+
+def _call(value: Json) -> ToolCall:
+    data = _object(value, "tool call")
+    return ToolCall(_text(data, "id", ""), _text(data, "name"), _text(data, "arguments", ""))
 
 
 def _usage(value: Json) -> Usage:
     data = _object(value or {}, "usage")
     details = _object(data.get("details") or {}, "details")
-    tokens = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
     return Usage(
-        *(_integer(data.get(name, 0), name) for name in tokens),
+        *[_integer(data.get(name, 0), name) for name in _TOKENS],
         details={name: _integer(count, name) for name, count in details.items()},
     )
 

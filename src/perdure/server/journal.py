@@ -36,15 +36,15 @@ class DirectJournal:
         self._company = company
 
     async def record(self, seen: int, items: Sequence[Item]) -> list[Event]:
-        return await self._record(seen, items)
+        return events_of((await self._record(seen, items)).events)
 
-    async def record_previewed(self, seen: int, items: Sequence[Item]) -> list[Event]:
-        return await self._record(seen, items, previewed=True)
+    async def record_previewed(self, seen: int, items: Sequence[Item]) -> list[Event] | None:
+        events = (await self._record(seen, items, previewed=True)).events
+        first = bool(events) and events[0]["address"] == items[0].address
+        return events_of(events[1:]) if first else None
 
-    async def _record(self, seen: int, items: Sequence[Item], *, previewed: bool = False) -> list[Event]:
-        row = Record(self._ref, self._fence, seen, tuple(items), self._company, previewed)
-        news: News = await self._write(record, row)
-        return events_of(news.events)
+    async def _record(self, seen: int, items: Sequence[Item], *, previewed: bool = False) -> News:
+        return await self._write(record, Record(self._ref, self._fence, seen, tuple(items), self._company, previewed))
 
     async def events(self, after: int) -> list[Event]:
         return await patiently(self._clock, partial(read_log, self._bridge, self._ref, after))

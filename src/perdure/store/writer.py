@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -154,6 +155,8 @@ class ThreadedWriter:
         error: PerdureError = InternalError("the writer's thread ended unexpectedly; see the log")
         try:
             while self._more():
+                # Whoever submits now wants the interpreter's lock: let them have it once, and their rows come along.
+                time.sleep(0)
                 self._batches.run(self._pause)
             error = Retryable("this process is shutting down", code="shutting_down")
         finally:

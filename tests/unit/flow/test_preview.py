@@ -107,7 +107,7 @@ async def test_a_result_is_kept_though_what_follows_from_it_is_refused() -> None
     one = Drive(a_turn)
     original = one.journal.record_previewed
 
-    async def refuse(seen: int, items: Sequence[Item]) -> list[Event]:
+    async def refuse(seen: int, items: Sequence[Item]) -> list[Event] | None:
         if len(items) > 1:
             raise InvalidInput("too much", code="too_large")
         return await original(seen, items)
