@@ -168,17 +168,14 @@ def _chained(log: Log) -> Iterator[str]:
 
 
 def _nothing_left(log: Log) -> Iterator[str]:
-    """An execution that has ended waits for nobody, and all of its tasks have ended, unless it was ended in doubt: by
-    somebody, or for want of its model."""
+    """An execution that has ended waits for nobody, and all of its tasks have ended, unless it was ended in doubt."""
     if log.history.state not in TERMINAL:
         return
-    may_doubt = log.history.state == "failed" or any(
-        event.kind in ("cancel_requested", "stop_requested") for event in log.history.events
-    )
+    ended_by_somebody = any(event.kind in ("cancel_requested", "stop_requested") for event in log.history.events)
     for table in log.left:
         yield f"P1/I9 {log.history.id}: {log.history.state}, and {LEFT[table]}"
     for address, state in log.tasks.items():
-        if state not in ENDED_TASKS and not (state == "uncertain" and may_doubt):
+        if state not in ENDED_TASKS and not (state == "uncertain" and ended_by_somebody):
             yield f"P1/I9 {log.history.id}: {log.history.state}, and {address} is {state}"
 
 

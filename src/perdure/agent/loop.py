@@ -31,6 +31,15 @@ async def agent_loop(ctx: Context, spec: AgentSpec, first: Json, *, models: Mode
     """Run an agent until it has answered, or a limit or a stop ends it. Returns the execution's output."""
     spec = await with_discovered(ctx, spec)
     talk = Conversation(ctx.execution, spec, first)
+    try:
+        return await _turns(ctx, spec, talk, models, clock)
+    except Failed:
+        while (talk.uncertain or talk.revived) and not ctx.stop_requested:
+            await _news(ctx, talk)  # no run ends while it is unknown what it did
+        raise
+
+
+async def _turns(ctx: Context, spec: AgentSpec, talk: Conversation, models: Models, clock: Clock) -> dict[str, Json]:
     while True:
         _take_told(ctx, talk)
         if ctx.stop_requested:
@@ -45,7 +54,7 @@ async def agent_loop(ctx: Context, spec: AgentSpec, first: Json, *, models: Mode
             for call, (text, failed) in zip(calls, await ctx.gather(*running), strict=True):
                 talk.answer(call, text, failed=failed)
         elif talk.uncertain or talk.revived:
-            await _news(ctx, talk)  # no run ends while it is unknown what it did
+            await _news(ctx, talk)
         else:
             output = _final(spec, talk, reply)
             if output is not None and await ctx.finish(output):

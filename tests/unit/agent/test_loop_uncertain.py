@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from node_bench import Hold, NodeBench, Script, node_over, tool
+from perdure.agent.spec import LimitsEntry
 from perdure.core.rules import TaskRules
 from perdure.core.views import Ruling
 from perdure.core.work import Answer
+from perdure.models.port import ModelError
 from perdure.models.scripted import call, say, together
 
 pytestmark = pytest.mark.anyio
@@ -130,6 +132,23 @@ async def test_two_uncertain_effects_are_both_waited_for(tmp_path: Path) -> None
         await bench.state(execution, "waiting", ownership="parked")
         await bench.api.rule(execution, first.address, "give_up", by="ann")
         assert (await bench.result(execution)).output == {"result": "both known", "finish_reason": "stop"}
+
+
+@pytest.mark.parametrize("why", ["the model refuses", "a limit is passed"])
+async def test_a_run_that_fails_waits_for_it_too(tmp_path: Path, why: str) -> None:
+    replies = [REPLIES[0], ModelError("rejected", "no")]
+    limits = LimitsEntry(turns=1 if why == "a limit is passed" else 10)
+    async with node_over(tmp_path, replies) as bench:
+        execution = await bench.start(SEND, limits=limits)
+        task = await bench.uncertain("send")
+        await bench.state(execution, "waiting", ownership="parked")
+        await bench.api.rule(execution, task.address, "run", by="ann")
+        [again] = await bench.lease("send", worker="wrk_2")
+        await bench.begin(again, "b2")
+        await bench.done(again, "sent now")
+        assert (await bench.result(execution)).state == "failed"
+        [effect] = await bench.api.effects(execution=execution)
+        assert (effect.state, effect.value) == ("done", "sent now")
 
 
 async def test_a_stop_ends_the_wait(tmp_path: Path) -> None:
