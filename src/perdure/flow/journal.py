@@ -48,3 +48,13 @@ class PreviewJournal(Journal, Protocol):
         above the first, or None if something came before it.
         """
         ...
+
+
+async def whole_log(journal: Journal, events: list[Event], last_seq: int) -> list[Event]:
+    """Return a log up to `last_seq` at least.
+
+    `events` came with the claim: the log's beginning, or only what was new to a run that is gone.
+    """
+    if not events or events[0].seq != 1:
+        return await journal.events(0)
+    return events if events[-1].seq >= last_seq else events + await journal.events(events[-1].seq)

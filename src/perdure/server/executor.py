@@ -28,13 +28,14 @@ from perdure.engine.sweep import Drop, Renew, drop, renew
 from perdure.errors import LeaseLost, PerdureError, StoreFailed, UserError
 from perdure.flow.context import Failed
 from perdure.flow.driver import Outcome, Run
+from perdure.flow.journal import whole_log
 from perdure.flow.parked import Live, ParkedRuns
 from perdure.log import get_log
 from perdure.models.port import Models
 from perdure.server.bridge import Bridge
 from perdure.server.elsewhere import EXECUTOR
 from perdure.server.hub import Hub
-from perdure.server.journal import DirectJournal, patiently, read_log
+from perdure.server.journal import DirectJournal, patiently
 from perdure.server.leases import HeldModels, Leases
 from perdure.store.protocol import Reads
 from perdure.store.tx import Note
@@ -204,7 +205,7 @@ class Executor:
         execution = claimed.ref.execution
         self._opening.add(execution)
         try:
-            live, events = await patiently(self._clock, partial(self._open, claimed))
+            live, events = await patiently(self._clock, partial(self._open, claimed, journal))
         except _POISON as error:
             log.exception("execution.poison", execution=execution)
             with contextlib.suppress(LeaseLost):
@@ -228,16 +229,13 @@ class Executor:
         ending = _end_in_time(live, live.active_limit_ms, claimed.active_ms, self._clock)
         return asyncio.get_running_loop().create_task(ending, name=f"limit {claimed.ref.execution}")
 
-    async def _open(self, claimed: Claimed) -> tuple[Live, list[Event]]:
+    async def _open(self, claimed: Claimed, journal: DirectJournal) -> tuple[Live, list[Event]]:
         """Return a live run and the events it has not seen: the cached one, or a new one and the whole log."""
         execution = claimed.ref.execution
         events = events_of(claimed.events)
         if (kept := await self._parked.take(execution, claimed.fence)) is not None:
             return kept, events
-        if not events or events[0].seq != 1:  # only what the run that was kept had not seen
-            events = await read_log(self._bridge, claimed.ref)
-        elif events[-1].seq < claimed.last_seq:
-            events += await read_log(self._bridge, claimed.ref, events[-1].seq)
+        events = await whole_log(journal, events, claimed.last_seq)
         spec = await self._spec(claimed.company, claimed.definition)
         first = events[0].data["input"]
         models = HeldModels(self._models, self._leases, execution)

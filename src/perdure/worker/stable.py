@@ -23,7 +23,7 @@ from perdure.errors import LeaseLost, UserError
 from perdure.flow.context import Context
 from perdure.flow.driver import Function, Run
 from perdure.flow.durable import DurableDefinition, run_durable
-from perdure.flow.journal import Journal
+from perdure.flow.journal import Journal, whole_log
 from perdure.flow.parked import Live, ParkedRuns
 from perdure.log import get_log
 
@@ -191,10 +191,7 @@ class Stable:
         if (kept := await self._parked.take(claimed.execution, claimed.fence)) is not None:
             last = events[-1].seq if events else kept.run.replay.last_seq
             return kept, events + (await journal.events(last) if claimed.last_seq > last else [])
-        if not events or events[0].seq != 1:
-            events = await journal.events(0)
-        elif events[-1].seq < claimed.last_seq:
-            events += await journal.events(events[-1].seq)
+        events = await whole_log(journal, events, claimed.last_seq)
         definition = self._definitions[FunctionLane(claimed.name, claimed.build)]
         function = function_of(definition, events[0].data["input"], claimed.tokens)
         run = Run(claimed.execution, function, self._clock, self._new_id)
