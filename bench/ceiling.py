@@ -65,6 +65,9 @@ def wave(store: Store, size: int) -> int:
         _append(db, executions, "step_recorded", "turn 6/model", reply)
     with store.write() as db:
         _append(db, executions, "completed", "", codec.encode({"output": {"result": "done"}}))
+        for one in executions:
+            one.row.update(state=states.Execution.COMPLETED, ownership=states.Ownership.PARKED, finished_ms=db.now_ms)
+        db.many("update_execution", [one.row for one in executions])
         db.many("delete_owned", [_place(one) for one in executions])
         db.many("delete_ready", [_place(one) for one in executions])
     return size * TURNS * 2
@@ -126,7 +129,7 @@ def _place(one: Execution) -> dict[str, Any]:
 
 def _append(db: Connection, executions: list[Execution], kind: str, address: str, data: str) -> None:
     db.many("insert_event", [one.event(db.now_ms, kind, address, data) for one in executions])
-    db.many("update_execution", [one.row for one in executions])
+    db.many("advance_execution", [one.row for one in executions])
 
 
 def _task(one: Execution, address: str, now_ms: int) -> dict[str, Any]:

@@ -120,7 +120,7 @@ def by_threads(store: SqliteStore, lanes: int, seconds: float) -> float:
 def raw(store: SqliteStore, lanes: int, seconds: float) -> float:
     """Return appends per second of one loop over `executemany`, with parameters made beforehand."""
     rows = executions(store, lanes)
-    event, update = (Statement(load_queries("sqlite")[name]) for name in ("insert_event", "update_execution"))
+    event, update = (Statement(load_queries("sqlite")[name]) for name in ("insert_event", "advance_execution"))
     done, until = 0, time.perf_counter() + seconds
     with closing(sqlite3.connect(store.place, isolation_level=None)) as database:
         database.execute("PRAGMA synchronous = FULL")

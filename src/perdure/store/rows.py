@@ -43,6 +43,8 @@ class ExecutionRow:
     """The worker that parked it last and may still have its live coroutine."""
     changed: bool = False
     """Owner: `Tx`. Set by `move`, `append` and the engine; decides what `flush` writes."""
+    stored: tuple[Any, ...] = ()
+    """Owner: `Tx`. `standing_of` what the table has."""
 
     @property
     def ref(self) -> Ref:
@@ -62,13 +64,20 @@ class ExecutionRow:
         self.changed = True
 
 
-_COLUMNS = tuple(f.name for f in fields(ExecutionRow) if f.name != "changed")
+_COLUMNS = tuple(f.name for f in fields(ExecutionRow) if f.name not in ("changed", "stored"))
 _values = attrgetter(*_COLUMNS)
+
+standing_of = attrgetter(
+    "state", "reason", "ownership", "fence", "active_ms", "finished_ms", "build", "cancel_seq", "kept_by"
+)
+"""Everything of a row that may change and does not change with every event."""
 
 
 def execution_row(row: Row) -> ExecutionRow:
     """Build the object from a database row."""
-    return ExecutionRow(**row)
+    execution = ExecutionRow(**row)
+    execution.stored = standing_of(execution)
+    return execution
 
 
 def params_of(row: ExecutionRow) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from perdure.core.chain import hash_of
 from perdure.core.codec import Json
 from perdure.core.events import SINCE_2
 from perdure.store.protocol import Connection, Params, Ref, Row
-from perdure.store.rows import ExecutionRow, execution_row, params_of
+from perdure.store.rows import ExecutionRow, execution_row, params_of, standing_of
 from perdure.store.sql_store import names
 
 
@@ -166,11 +166,13 @@ class Tx:
         self.many("insert_execution", [params_of(row) for row in sorted(self._created, key=lambda row: row.ref)])
         created = {row.id for row in self._created}
         changed = [row for row in self._executions.values() if row.changed and row.id not in created]
-        self.many("update_execution", [params_of(row) for row in changed])
+        grown = [row for row in changed if standing_of(row) == row.stored]  # most: an event more, and nothing else
+        self.many("advance_execution", [params_of(row) for row in grown])
+        self.many("update_execution", [params_of(row) for row in changed if standing_of(row) != row.stored])
         self.many("insert_event", [event for events in self._events.values() for event in events])
         self.many("insert_evidence", [said for rows in self._evidence.values() for said in rows])
         for row in self._executions.values():
-            row.changed = False
+            row.changed, row.stored = False, standing_of(row)
         self._created.clear()
         for execution, events in self._events.items():
             self._written.setdefault(execution, []).extend(events)

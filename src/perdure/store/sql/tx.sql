@@ -25,6 +25,11 @@ UPDATE executions SET
     chain = :chain, build = :build, cancel_seq = :cancel_seq, kept_by = :kept_by
 WHERE shard = :shard AND id = :id;
 
+-- name: advance_execution
+-- Write back a locked execution of which only the log went on. No index has these columns.
+UPDATE executions SET next_seq = :next_seq, log_format = :log_format, updated_ms = :updated_ms, chain = :chain
+WHERE shard = :shard AND id = :id;
+
 -- name: insert_event
 -- Append to a log. A `seq` that is taken fails the transaction.
 INSERT INTO events (shard, execution, seq, kind, address, digest, data, at_ms, hash)
