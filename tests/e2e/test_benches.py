@@ -13,6 +13,7 @@ BRIEFLY = {
     "ceiling": ["--seconds", "0.1"],
     "dispatch": ["--count", "3"],
     "recovery": ["--sizes", "100", "--no-bar"],
+    "search": ["--executions", "2000"],
     "startup": ["--runs", "1", "--seconds", "0.5"],
     "steps": ["--rounds", "1", "--seconds", "0.3", "--concurrency", "5", "--no-bar", "--http"],
     "timers": ["--timers", "200", "--window", "1", "--leases", "3"],

@@ -67,6 +67,10 @@ async def test_http_and_in_process_show_the_same(tmp_path: Path) -> None:
         assert await http.effects() == await direct.effects()
         assert await http.approvals(state=None) == await direct.approvals(state=None)
         assert await http.executions(state="waiting") == await direct.executions(state="waiting")
+        [newest, *_] = (await direct.executions()).items
+        at_ms = newest.created_ms
+        assert await http.executions(since_ms=at_ms) == await direct.executions(since_ms=at_ms)
+        assert await http.executions(until_ms=at_ms) == await direct.executions(until_ms=at_ms)
         told = await http.diagnose(task.execution), await direct.diagnose(task.execution)
         first, second = ([(one.level, one.command) for one in findings] for findings in told)  # what it says has ages
         assert first == second

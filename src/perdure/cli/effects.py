@@ -7,13 +7,13 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from perdure.cli.connect import AsJson, Execution, Server, ask
+from perdure.cli.moments import moment_ms
 from perdure.core import states
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def list_command(
     stored, the effects, and the log's end. Keep the file where the store's owner cannot write, and `perdure effects
     verify FILE` will say whether it is still what it was.
     """
-    wanted = Wanted(execution, state, tool, agent, _since(since))
+    wanted = Wanted(execution, state, tool, agent, moment_ms(since, "--since"))
     if jsonl:
         ask(server, lambda api: _export(api, wanted))
         return
@@ -113,21 +113,6 @@ async def _export(api: HttpApi, wanted: Wanted) -> None:
             async for line in export(api, execution, frozenset(one.address for one in effects)):
                 sys.stdout.write(line.decode())
     sys.stdout.flush()
-
-
-def _since(given: str | None) -> int | None:
-    """Return the time that is meant, in milliseconds. Raises `BadParameter`."""
-    if given is None:
-        return None
-    units = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
-    if given[-1:] in units and given[:-1].isdigit():
-        return round((time.time() - int(given[:-1]) * units[given[-1]]) * 1000)
-    try:
-        return round(datetime.fromisoformat(given).astimezone().timestamp() * 1000)
-    except ValueError:
-        raise typer.BadParameter(
-            f"{given!r} is no time: 30s, 10m, 2h, 3d, or a date like 2026-05-01T12:00.", param_hint="--since"
-        ) from None
 
 
 @app.command()

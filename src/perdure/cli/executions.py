@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perdure.cli.connect import AsJson, By, Execution, Reason, Server, Value, ask, value_of
+from perdure.cli.moments import moment_ms
 from perdure.core import states
 
 if TYPE_CHECKING:
@@ -29,6 +30,10 @@ def list_command(
     agent: Annotated[
         str | None, typer.Option(metavar="NAME", help="Only those of this agent.", show_default=False)
     ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="WHEN", help="Only those begun since: 2h, 3d, or 2026-05-01T12:00.", show_default=False),
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=PAGE, metavar="N", help="How many.")] = 20,
     cursor: Annotated[
         str | None, typer.Option(metavar="ID", help="Go on where the page before ended.", show_default=False)
@@ -37,7 +42,10 @@ def list_command(
     as_json: AsJson = False,
 ) -> None:
     """List executions, newest first."""
-    page = ask(server, lambda api: api.executions(state=state, agent=agent, cursor=cursor, limit=limit))
+    since_ms = moment_ms(since, "--since")
+    page = ask(
+        server, lambda api: api.executions(state=state, agent=agent, since_ms=since_ms, cursor=cursor, limit=limit)
+    )
     if as_json:
         from perdure.cli.terminal import print_json
 

@@ -61,9 +61,16 @@ class HttpApi(HttpWaits, HttpSchedules):
         return await self._get(ExecutionView, "execution", routes.fill(routes.EXECUTION, execution=execution))
 
     async def executions(
-        self, *, state: str | None = None, agent: str | None = None, cursor: str | None = None, limit: int = 50
+        self,
+        *,
+        state: str | None = None,
+        agent: str | None = None,
+        since_ms: int | None = None,
+        until_ms: int | None = None,
+        cursor: str | None = None,
+        limit: int = 50,
     ) -> Page:
-        query = _given(state=state, agent=agent, cursor=cursor, limit=limit)
+        query = _given(state=state, agent=agent, since_ms=since_ms, until_ms=until_ms, cursor=cursor, limit=limit)
         return await self._get(Page, "executions", routes.EXECUTIONS, query)
 
     async def events(self, execution: str, *, after: int = 0, limit: int = 1000) -> list[Event]:

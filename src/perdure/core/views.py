@@ -291,6 +291,18 @@ class InlineStepView:
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which executions a list is to have; None matches all."""
+
+    state: str | None = None
+    agent: str | None = None
+    since_ms: int | None = None
+    """Begun then or later, by the store's clock."""
+    until_ms: int | None = None
+    """Begun before."""
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """A page of executions, newest first."""
 

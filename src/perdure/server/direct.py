@@ -30,6 +30,7 @@ from perdure.core.views import (
     Started,
     StartRequest,
     TaskView,
+    Wanted,
 )
 from perdure.core.work import WorkerInfo
 from perdure.engine import ledger, query, query_tasks
@@ -92,7 +93,14 @@ class DirectApi(DirectWaits, DirectSchedules):
         return await self._bridge.read(lambda reads: query.execution_view(reads, self._company, execution))
 
     async def executions(
-        self, *, state: str | None = None, agent: str | None = None, cursor: str | None = None, limit: int = 50
+        self,
+        *,
+        state: str | None = None,
+        agent: str | None = None,
+        since_ms: int | None = None,
+        until_ms: int | None = None,
+        cursor: str | None = None,
+        limit: int = 50,
     ) -> Page:
         if state is not None and state not in list(states.Execution):
             raise InvalidInput(f"there is no state {state!r}. The states are: {', '.join(states.Execution)}.")
@@ -100,10 +108,9 @@ class DirectApi(DirectWaits, DirectSchedules):
             raise InvalidInput(f"limit should be 1 to {PAGE}, found {limit}.")
         if cursor is not None and not cursor.startswith("exe_"):
             raise InvalidInput(f"cursor {cursor!r} is none that a page gave. Start without one.")
+        wanted = Wanted(state, agent, since_ms, until_ms)
         return await self._bridge.read(
-            lambda reads: query.execution_page(
-                reads, self._company, state=state, agent=agent, cursor=cursor, limit=limit
-            )
+            lambda reads: query.execution_page(reads, self._company, wanted, cursor=cursor, limit=limit)
         )
 
     async def events(self, execution: str, *, after: int = 0, limit: int = PAGE) -> list[Event]:

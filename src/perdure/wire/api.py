@@ -46,8 +46,17 @@ class Api(WaitsApi, SchedulesApi, Protocol):
         ...
 
     async def executions(
-        self, *, state: str | None = None, agent: str | None = None, cursor: str | None = None, limit: int = 50
-    ) -> Page: ...
+        self,
+        *,
+        state: str | None = None,
+        agent: str | None = None,
+        since_ms: int | None = None,
+        until_ms: int | None = None,
+        cursor: str | None = None,
+        limit: int = 50,
+    ) -> Page:
+        """Return a page of executions, newest first; of those begun from `since_ms` on and before `until_ms`."""
+        ...
 
     async def events(self, execution: str, *, after: int = 0, limit: int = 1000) -> list[Event]:
         """Return recorded events with `seq` above `after`, in order."""

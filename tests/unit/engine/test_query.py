@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from engine_bench import WORKER, Bench, ask, once, step, task
+from perdure.core.ids import id_of
 from perdure.core.items import SetTimer
 from perdure.core.rules import TaskRules
 from perdure.core.spoken import moment
-from perdure.core.views import ExecutionView
+from perdure.core.views import ExecutionView, Wanted
 from perdure.core.work import Failure
 from perdure.engine import query, query_tasks
 from perdure.engine.park import Finish, Halt, finish, halt
@@ -144,9 +145,7 @@ def test_pages_hold_every_execution_once_newest_first(bench: Bench) -> None:
     seen: list[str] = []
     cursor = None
     while True:
-        page = bench.read(
-            lambda reads, at=cursor: query.execution_page(reads, "default", state=None, agent=None, cursor=at, limit=2)
-        )
+        page = bench.read(lambda reads, at=cursor: query.execution_page(reads, "default", Wanted(), cursor=at, limit=2))
         seen += [one.id for one in page.items]
         cursor = page.cursor
         if cursor is None:
@@ -160,11 +159,10 @@ def test_a_page_is_filtered_by_state_agent_and_company(bench: Bench) -> None:
     bench.signal(paused, "pause")
 
     def page(**filters: Any) -> list[str]:
-        given = {"state": None, "agent": None, **filters}
         return [
             one.id
             for one in bench.read(
-                lambda reads: query.execution_page(reads, "default", cursor=None, limit=9, **given)
+                lambda reads: query.execution_page(reads, "default", Wanted(**filters), limit=9)
             ).items
         ]
 
@@ -172,6 +170,42 @@ def test_a_page_is_filtered_by_state_agent_and_company(bench: Bench) -> None:
     assert page(state="paused") == [paused]
     assert page(agent="clerk", state="ready") == [ready]
     assert page(agent="nobody") == []
+
+
+def test_a_page_of_a_time_holds_what_was_begun_in_it(bench: Bench) -> None:
+    began_ms = bench.clock.wall_ms()
+    first = bench.started(id=id_of("exe", began_ms + 3_600_000, b"0" * 10))  # by a machine whose clock is ahead
+    bench.clock.advance(3 * 86_400)
+    second = bench.started(id=id_of("exe", bench.clock.wall_ms(), b"0" * 10))
+    bench.signal(first, "pause")
+
+    def page(**window: Any) -> list[str]:
+        found = bench.read(lambda reads: query.execution_page(reads, "default", Wanted(**window), limit=9))
+        return [one.id for one in found.items]
+
+    later_ms = began_ms + 1
+    assert page(since_ms=began_ms) == [second, first]
+    assert page(since_ms=later_ms) == [second]
+    assert page(until_ms=later_ms) == [first]
+    assert page(since_ms=later_ms, agent="clerk") == [second]
+    assert page(until_ms=later_ms, state="paused") == [first]
+    assert page(since_ms=later_ms, until_ms=later_ms + 1, agent="clerk") == []
+    assert page(since_ms=0, until_ms=2**60) == [second, first]
+
+
+def test_pages_of_an_agent_are_newest_first_whatever_their_states(bench: Bench) -> None:
+    ids = [bench.started() for _ in range(6)]
+    for one in ids[::2]:
+        bench.signal(one, "pause")
+    seen: list[str] = []
+    cursor = None
+    while cursor is not None or not seen:
+        page = bench.read(
+            lambda reads, at=cursor: query.execution_page(reads, "default", Wanted(agent="clerk"), cursor=at, limit=2)
+        )
+        seen += [one.id for one in page.items]
+        cursor = page.cursor
+    assert seen == ids[::-1]
 
 
 def test_a_call_that_is_held_says_which_call_it_waits_for(bench: Bench) -> None:

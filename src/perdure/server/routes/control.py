@@ -52,6 +52,7 @@ from perdure.wire.bodies import (
 )
 
 Caller = Annotated[Call, Depends(call_of)]
+Moment = Annotated[int | None, Query(ge=0, le=codec.MAX_INT, description="Milliseconds since 1970, UTC")]
 After = Annotated[int, Query(ge=0, le=codec.MAX_INT, description="Only what has a higher seq")]
 
 
@@ -102,10 +103,15 @@ async def executions(
     call: Caller,
     state: states.Execution | None = None,
     agent: str | None = None,
+    since_ms: Moment = None,
+    until_ms: Moment = None,
     cursor: str | None = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
 ) -> Response:
-    return _reply(await call.api.executions(state=state, agent=agent, cursor=cursor, limit=limit))
+    found = await call.api.executions(
+        state=state, agent=agent, since_ms=since_ms, until_ms=until_ms, cursor=cursor, limit=limit
+    )
+    return _reply(found)
 
 
 @router.get(routes.EXECUTION, response_model=ExecutionView, summary="One execution as it stands")

@@ -91,11 +91,23 @@ JOIN definitions d ON d.company = e.company AND d.digest = e.definition
 WHERE e.shard = :shard AND e.id = :id AND e.company = :company;
 
 -- name: list_executions
--- A page of a company's executions, newest first; empty filters match all.
+-- A page of a company's executions, newest first.
 SELECT id, agent, state, reason, created_ms, updated_ms, finished_ms FROM executions
-WHERE company = :company AND id < :before
-  AND (:state = '' OR state = :state)
-  AND (:agent = '' OR agent = :agent)
+WHERE company = :company AND id < :before AND id > :above AND created_ms >= :since_ms AND created_ms < :until_ms
+ORDER BY id DESC LIMIT :limit;
+
+-- name: list_executions_in
+-- Those of them in one state.
+SELECT id, agent, state, reason, created_ms, updated_ms, finished_ms FROM executions
+WHERE company = :company AND state = :state AND id < :before AND id > :above
+  AND created_ms >= :since_ms AND created_ms < :until_ms
+ORDER BY id DESC LIMIT :limit;
+
+-- name: list_executions_of
+-- Those of one agent in one state.
+SELECT id, agent, state, reason, created_ms, updated_ms, finished_ms FROM executions
+WHERE company = :company AND agent = :agent AND state = :state AND id < :before AND id > :above
+  AND created_ms >= :since_ms AND created_ms < :until_ms
 ORDER BY id DESC LIMIT :limit;
 
 -- name: insert_inbox_key

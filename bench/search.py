@@ -1,0 +1,141 @@
+"""List executions by state, agent and time among a million that have ended, on SQLite or, with `--store`, PostgreSQL.
+
+Rows are put in as the engine would leave them, without their logs. Prints the slowest and the middle of many pages.
+Exit code 1 if a page took longer than the bar.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from perdure.core import states
+from perdure.core.ids import id_of, shard_of
+from perdure.core.views import Wanted
+from perdure.engine.query import execution_page
+from perdure.store.protocol import Store
+from perdure.store.sqlite import open_sqlite
+from perdure.system import SystemClock, SystemRandom
+
+BAR_MS = 100.0
+AGENTS = 20
+DAY_MS = 86_400_000
+FIRST_MS = 1_700_000_000_000
+BATCH = 10_000
+PAGES = 40
+
+
+def rows(count: int) -> Iterator[dict[str, Any]]:
+    """Yield ended executions over a year: 1 in 1,000 failed, 1 in 100,000 is paused; the last agent is a rare one."""
+    for n in range(count):
+        at_ms = FIRST_MS + n * (365 * DAY_MS // count)
+        execution = id_of("exe", at_ms, n.to_bytes(10, "big"))
+        state = states.Execution.FAILED if n % 1_000 == 7 else states.Execution.COMPLETED
+        if n % 100_000 == 13:
+            state = states.Execution.PAUSED
+        yield {
+            "shard": shard_of(execution),
+            "id": execution,
+            "company": "default",
+            "agent": f"agent {AGENTS if n % 50_000 == 3 else n % AGENTS}",
+            "definition": "d" * 24,
+            "state": state,
+            "reason": None,
+            "ownership": states.Ownership.PARKED,
+            "fence": 1,
+            "next_seq": 24,
+            "log_format": 2,
+            "active_ms": 900,
+            "created_ms": at_ms,
+            "updated_ms": at_ms + 1_000,
+            "finished_ms": at_ms + 1_000,
+            "chain": "c" * 32,
+            "lane": "",
+            "build": "",
+            "cancel_seq": None,
+            "origin": "",
+            "kept_by": "",
+        }
+
+
+def fill(store: Store, count: int) -> None:
+    """Put in `count` executions."""
+    batch: list[dict[str, Any]] = []
+    for row in rows(count):
+        batch.append(row)
+        if len(batch) == BATCH:
+            with store.write() as connection:
+                connection.many("insert_execution", batch)
+            batch = []
+    if batch:
+        with store.write() as connection:
+            connection.many("insert_execution", batch)
+
+
+def measure(store: Store, wanted: dict[str, Any]) -> list[float]:
+    """Return the milliseconds of each of the first pages that match."""
+    took: list[float] = []
+    cursor: str | None = None
+    for _ in range(PAGES):
+        began = time.perf_counter()
+        with store.read() as reads:
+            page = execution_page(reads, "default", Wanted(**wanted), cursor=cursor, limit=50)
+        took.append((time.perf_counter() - began) * 1000)
+        cursor = page.cursor
+        if cursor is None:
+            break
+    return took
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--executions", type=int, default=1_000_000)
+    parser.add_argument("--store", metavar="DSN", help="an empty PostgreSQL database")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+        if options.store:
+            from perdure.store.postgres import open_postgres  # noqa: PLC0415 - psycopg is an extra
+
+            store: Store = open_postgres(options.store, random=SystemRandom())
+        else:
+            store = open_sqlite(Path(folder) / "search.db", clock=SystemClock(), random=SystemRandom())
+        try:
+            return judge(store, options.executions)
+        finally:
+            store.close()
+
+
+def judge(store: Store, count: int) -> int:
+    """Fill, measure, print; return the exit code."""
+    fill(store, count)
+    middle_ms = FIRST_MS + 180 * DAY_MS
+    window = {"since_ms": middle_ms, "until_ms": middle_ms + DAY_MS}
+    asked: dict[str, dict[str, Any]] = {
+        "all": {},
+        "failed": {"state": "failed"},
+        "paused": {"state": "paused"},
+        "waiting (none)": {"state": "waiting"},
+        "of an agent": {"agent": "agent 3"},
+        "of a rare agent": {"agent": f"agent {AGENTS}"},
+        "of an agent, failed": {"agent": "agent 7", "state": "failed"},
+        "of one day": window,
+        "of one day, failed": {**window, "state": "failed"},
+        "of one day and agent": {**window, "agent": "agent 3"},
+    }
+    slowest = 0.0
+    for name, wanted in asked.items():
+        took = measure(store, wanted)
+        slowest = max(slowest, *took)
+        print(f"{name:24} p50 {median(took):7.2f} ms   slowest {max(took):7.2f} ms   ({len(took)} pages of 50)")
+    print(f"slowest page of {count:,} executions: {slowest:.1f} ms (bar {BAR_MS:.0f})")
+    return 0 if slowest <= BAR_MS else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
