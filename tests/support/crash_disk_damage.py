@@ -167,6 +167,8 @@ def problems_of(seen: Seen, whole: dict[str, Any], disk: Path, *, ended: bool) -
     if seen.error:
         if seen.error == OF_A_ROW:
             return found
+        if seen.error == "not_found":  # of the id that its row has, and that its entry in the list has, one is damaged
+            return [*found, f"an execution that was listed is {GONE}"]
         if seen.error not in REFUSALS:
             found.append(f"refused as {seen.error}: {seen.message}")
         elif str(disk / STORE) not in seen.message:
