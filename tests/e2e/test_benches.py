@@ -12,6 +12,7 @@ BENCH = Path(__file__).parents[2] / "bench"
 BRIEFLY = {
     "ceiling": ["--seconds", "0.1"],
     "dispatch": ["--count", "3"],
+    "idle": ["--workers", "2", "--seconds", "1", "--no-bar"],
     "recovery": ["--sizes", "100", "--no-bar"],
     "search": ["--executions", "2000"],
     "startup": ["--runs", "1", "--seconds", "0.5"],

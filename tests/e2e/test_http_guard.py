@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 
 from bad_json import BAD_JSON
 from http_server import Server, serving
+from perdure.engine.look import deadlines
 from perdure.server.options import ServeOptions
 from perdure.server.routes.control import router
 from perdure.server.routes.functions import WORKER_OPERATIONS as OPERATIONS
@@ -97,7 +98,10 @@ async def tables(server: Server) -> dict[str, int]:
     """Return how many rows each table of executions has."""
 
     def count(reads: Reads) -> dict[str, int]:
-        return {"deadlines": len(reads.rows("deadlines")), "keys": len(reads.rows("any_key"))}
+        return {
+            "deadlines": sum(due is not None for due in deadlines(reads).values()),
+            "keys": len(reads.rows("any_key")),
+        }
 
     found = await server.node.bridge.read(count)
     return {**found, "executions": len((await server.node.api("default").executions()).items)}

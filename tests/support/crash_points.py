@@ -31,7 +31,10 @@ _OF_UPKEEP = "a command on a store that no server runs on; tests/store/test_{}.p
 UNREACHED: dict[str, str] = {
     **{name: _OF_UPKEEP.format("backup") for name in ("backup", "restore", "set_back", "pause_schedules")},
     "copy": _OF_UPKEEP.format("copy"),
-    "say_present": "said only by servers that share a database; tests/e2e/test_postgres_cluster.py kills one of two",
+    **dict.fromkeys(
+        ("say_present", "say_still_present"),
+        "said only by servers that share a database; tests/e2e/test_postgres_cluster.py kills one of two",
+    ),
 }
 """Operation or request -> why no run commits or sends it by itself, and the test that kills there."""
 

@@ -37,16 +37,18 @@ class Notes:
     """Awaited before an operation is submitted; what it raises is the answer."""
     before_read: Callable[[], Any] | None = None
 
-    def run(self, operation: Operation[Any, T], row: Any, wants: tuple[Topic, ...] = ()) -> asyncio.Future[T]:
-        return asyncio.get_running_loop().create_task(self._run(operation, row, wants))
+    def run(
+        self, operation: Operation[Any, T], row: Any, wants: tuple[Topic, ...] = (), *, unchanged: bool = False
+    ) -> asyncio.Future[T]:
+        return asyncio.get_running_loop().create_task(self._run(operation, row, wants, unchanged))
 
-    def tell(self, operation: Operation[Any, Any], row: Any) -> None:
-        self.bridge.tell(operation, row)
+    def tell(self, operation: Operation[Any, Any], row: Any, *, unchanged: bool = False) -> None:
+        self.bridge.tell(operation, row, unchanged=unchanged)
 
-    async def _run(self, operation: Operation[Any, T], row: Any, wants: tuple[Topic, ...]) -> T:
+    async def _run(self, operation: Operation[Any, T], row: Any, wants: tuple[Topic, ...], unchanged: bool) -> T:
         if self.before is not None:
             await self.before(operation.name, row)
-        result = await self.bridge.run(operation, row, wants)
+        result = await self.bridge.run(operation, row, wants, unchanged=unchanged)
         self.answers.append((operation.name, row, result))
         return result
 

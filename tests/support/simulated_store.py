@@ -130,6 +130,10 @@ class LoopWriter:
             self.wake()
         return entry
 
+    @property
+    def commits(self) -> int:
+        return self._inline.commits
+
     def wake(self) -> None:
         if not self._woken:
             self._woken = True

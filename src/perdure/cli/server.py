@@ -208,7 +208,7 @@ def _state_file(node: Node) -> Path:
     from perdure.client.discover import free_place
     from perdure.wire import state_file
 
-    if node.elsewhere is None:
+    if not node.shared:
         return state_file.path_of(node.info().store)
     return asyncio.run(free_place(node.info().store))
 

@@ -24,6 +24,11 @@ class Lease:
     company: str
     request: LeaseRequest
 
+    @property
+    def asks(self) -> object:
+        """What it is a wish for, whoever asks and how often."""
+        return self.company, self.request.lanes
+
 
 _HOLDING_BACK = frozenset({states.Execution.PAUSED, states.Execution.STUCK})
 

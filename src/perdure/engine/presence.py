@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from perdure.core.codec import Json
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Reads
+from perdure.store.sql_store import names
 from perdure.store.tx import Tx
 
 BELIEVED_MS = 60_000
@@ -36,6 +38,30 @@ def say_present(tx: Tx, rows: Sequence[Presence]) -> Steps[None]:
             tx.run("keep_worker", **name, info=row.info, now_ms=tx.now_ms)
     tx.run("forget_workers", before_ms=tx.now_ms - BELIEVED_MS)
     return [None] * len(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class StillHere:
+    """What a server says again of workers that it spoke of before."""
+
+    server: str
+    workers: Sequence[tuple[str, str]]
+    """Company and worker of each."""
+
+
+@operation()
+def say_still_present(tx: Tx, rows: Sequence[StillHere]) -> Steps[int]:
+    """Return of how many it was known; the others have to be spoken of in full."""
+    yield ()
+    return [_touch(tx, row) for row in rows]
+
+
+def _touch(tx: Tx, row: StillHere) -> int:
+    tree: dict[str, dict[str, Json]] = {}
+    for company, worker in row.workers:
+        tree.setdefault(company, {})[worker] = 0
+    wanted: dict[str, Json] = {**tree}
+    return tx.run("touch_workers", server=row.server, wanted=names("touch_workers", wanted), now_ms=tx.now_ms)
 
 
 def present(reads: Reads, company: str, now_ms: int) -> list[str]:

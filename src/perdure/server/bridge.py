@@ -34,24 +34,28 @@ class Bridge:
         self._mail = mail or Mailboxes()
         self._targets: dict[asyncio.AbstractEventLoop, _Target] = {}
 
-    def run(self, operation: Operation[R, T], row: R, wants: tuple[Topic, ...] = ()) -> asyncio.Future[T]:
+    def run(
+        self, operation: Operation[R, T], row: R, wants: tuple[Topic, ...] = (), *, unchanged: bool = False
+    ) -> asyncio.Future[T]:
         """Submit a row at once; await its result, which comes when it is durable. A refusal is returned, a failure
-        raised, and only where it is awaited. With `wants`, it stands while it is empty: see `Writer.submit`.
+        raised, and only where it is awaited. For `wants` and `unchanged` see `Writer.submit`.
 
         Cancelling the caller does not undo the operation: it may or may not have been committed.
         """
         target = self._target()
         future: asyncio.Future[T] = target.loop.create_future()
         try:
-            self._writer.submit(operation, row, target, future, wake=False, wants=wants)
+            self._writer.submit(operation, row, target, future, wake=False, wants=wants, unchanged=unchanged)
             target.wake_soon(self._writer)
         except Exception as error:  # noqa: BLE001 - the caller's, where it waits
             future.set_exception(error)
         return future
 
-    def tell(self, operation: Operation[R, Any], row: R) -> None:
+    def tell(self, operation: Operation[R, Any], row: R, *, unchanged: bool = False) -> None:
         """Submit a row whose result concerns nobody."""
-        self.run(operation, row).add_done_callback(lambda said: said.cancelled() or said.exception())
+        self.run(operation, row, unchanged=unchanged).add_done_callback(
+            lambda said: said.cancelled() or said.exception()
+        )
 
     async def ask(self, operation: Operation[R, Any], row: R) -> Any:
         """Like `run`, and raise the refusals."""

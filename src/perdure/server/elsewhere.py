@@ -1,6 +1,7 @@
 """Hear of what other servers do to a database that several share: look for it, and tell whoever waits in this process.
 
-One read for all who wait, seldom while nothing happens. What it misses is found by those who wait, each by itself.
+One query for all who wait, seldom while nothing happens. While a look finds nothing of what somebody waits for, they
+need not ask themselves. A store of one process's own is looked at after something was written, and seldom otherwise.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Any, cast
 from perdure.core.codec import Json
 from perdure.core.ids import shard_of
 from perdure.core.ports import Clock
-from perdure.core.work import Lane
+from perdure.core.work import SERVER_QUEUE, Lane
+from perdure.engine.look import CompanyLane, Found, Wanted, look
 from perdure.engine.wake import KEPT_MS
 from perdure.errors import Retryable, StoreFailed
 from perdure.log import get_log
@@ -28,8 +30,10 @@ log = get_log(__name__)
 
 LEAST_SECONDS = 0.1
 """Between two looks while something happens elsewhere."""
-MOST_SECONDS = 0.5
-"""Between two looks while nothing does."""
+MOST_SECONDS = 0.7
+"""Between two looks while nothing does: with all else that an idle server asks, two queries in a second."""
+OWN_MS = 5_000
+"""Between two looks at a store that no other process writes to, and this one did not either."""
 SLOWER = 1.5
 SILENT_MS = 5_000
 """A database that answers no look for so long counts as gone."""
@@ -38,6 +42,8 @@ EVENTS = 200
 
 EXECUTOR: Topic = ("elsewhere", "ready")
 """Another server made something ready that servers run."""
+SERVED: Topic = ("elsewhere", "served")
+"""There is something to do for those that call the servers' tools."""
 _LANE = "lane"
 _BETWEEN = "\x1f"
 
@@ -53,28 +59,30 @@ class _Seen:
 
     events: Mapping[str, Sequence[Row]] = field(default_factory=dict[str, Sequence[Row]])
     """By execution: what came after the last that is known."""
-    ready: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """By lane: since when its newest is ready."""
-    tasks: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """By lane: when the first and the last ready one became due."""
-    due: Row | None = None
-    """For the sweeps: when the next of each kind of thing is due."""
+    work: Found = field(default_factory=Found)
 
 
 class Elsewhere:
     """Looks, and publishes to a hub. Run `run` in one task; `saw` is called on the writer's thread."""
 
-    def __init__(self, bridge: Bridge, hub: Hub, clock: Clock) -> None:
+    def __init__(self, bridge: Bridge, hub: Hub, clock: Clock, time: StoreTime | None = None) -> None:
+        """`time`: that of the one task that calls `deadlines_at_home`, where no other process writes to the store."""
+        self._shared = time is None
         self._bridge = bridge
         self._hub = hub
         self._clock = clock
-        self._time = StoreTime(bridge, clock)
+        self._time = time or StoreTime(bridge, clock)
         self._heads: dict[str, int] = {}
         """How far logs go that this process wrote to or was told of. Lost entries cost a read."""
-        self._last = _Seen()
+        self._last = Found()
+        self._looked: frozenset[str] = frozenset()
+        """Topics of tasks that the last look looked for."""
         self._answered_ms = clock.monotonic_ms()
         self._away = False
-        self._next: asyncio.Future[Row | None] | None = None
+        self._has_looked = False
+        self._commits = 0
+        """Of this process, before the last look at a store of its own."""
+        self._next: asyncio.Future[Mapping[str, int | None]] | None = None
         """Whoever waits for the next look."""
 
     def saw(self, notes: Sequence[Note]) -> None:
@@ -86,13 +94,43 @@ class Elsewhere:
     @property
     def answers(self) -> bool:
         """Whether the database answered the last look, and that not long ago."""
-        return not self._away and self._clock.monotonic_ms() - self._answered_ms < SILENT_MS
+        patience_ms = SILENT_MS if self._shared else SILENT_MS + OWN_MS
+        return not self._away and self._clock.monotonic_ms() - self._answered_ms < patience_ms
 
-    async def deadlines(self) -> Row | None:
+    def no_tasks(self, topics: Iterable[Topic]) -> bool:
+        """Say whether the last look found no task due in any of these lanes, given by `lane_topic`. What became ready
+        since then is told."""
+        keys = [key for _topic, key in topics]
+        return (
+            self._current and self._looked.issuperset(keys) and not any(_lane(key) in self._last.tasks for key in keys)
+        )
+
+    def nothing_ready(self) -> bool:
+        """Say whether the last look found no execution ready that servers run."""
+        return self._current and "" not in self._last.ready
+
+    def nothing_to_serve(self) -> bool:
+        """Say whether the last look found no task due that servers call themselves."""
+        return self._current and not self._last.served
+
+    @property
+    def _current(self) -> bool:
+        return self._has_looked and self.answers
+
+    async def deadlines(self) -> Mapping[str, int | None]:
         """Wait for the next look, and return what it found to be due."""
         if self._next is None:
             self._next = asyncio.get_running_loop().create_future()
         return await asyncio.shield(self._next)
+
+    async def deadlines_at_home(self, commits: int) -> Mapping[str, int | None]:
+        """Return what is due in a store of this process's own, which has committed so often: look if that is new."""
+        now_ms = self._clock.monotonic_ms()
+        if not self._has_looked or commits != self._commits or now_ms - self._answered_ms >= OWN_MS:
+            await self._look()
+            self._commits = commits
+            self._back()
+        return self._last.due
 
     async def run(self) -> None:
         """Look until cancelled. Raises only `StoreFailed`."""
@@ -126,17 +164,18 @@ class Elsewhere:
 
     async def _look(self) -> bool:
         """Look once and tell; return whether there was anything new."""
-        watched = self._hub.heard("events")
+        watched = self._hub.heard("events") if self._shared else []
         heads = {one: head for one in watched if (head := self._heads.get(one)) is not None}
         self._heads = dict(heads)  # those that nobody waits for are forgotten
-        lanes = self._hub.heard("ready")
+        lanes = self._hub.heard("ready") if self._shared else []
         tasks = self._hub.heard(_LANE)
-        now_ms = await self._time.now_ms() if tasks else 0
-        seen = await self._bridge.read(lambda reads: _read(reads, watched, heads, ["", *lanes], tasks, now_ms))
-        notes = [*self._of_events(seen), *self._of_ready(seen), *self._of_tasks(seen)]
-        self._last = seen
+        wanted = Wanted(["", *lanes], map(_lane, tasks), [SERVER_QUEUE])
+        now_ms = await self._time.now_ms()
+        seen = await self._bridge.read(lambda reads: _read(reads, watched, heads, wanted, now_ms))
+        notes = [*self._of_events(seen), *self._of_work(seen.work)]
+        self._last, self._looked, self._has_looked = seen.work, frozenset(tasks), True
         if self._next is not None and not self._next.done():
-            self._next.set_result(seen.due)
+            self._next.set_result(seen.work.due)
         self._next = None
         if notes:
             self._hub.publish(notes)
@@ -150,32 +189,19 @@ class Elsewhere:
                 notes.append(Note("events", execution, rows=tuple(cast("Iterable[Any]", rows))))
         return notes
 
-    def _of_ready(self, seen: _Seen) -> list[Note]:
-        new = [lane for lane, since in seen.ready.items() if since != self._last.ready.get(lane)]
+    def _of_work(self, found: Found) -> list[Note]:
+        new = [lane for lane, since in found.ready.items() if since != self._last.ready.get(lane)]
         at_once = [Note("ready", lane) if lane else Note(*EXECUTOR) for lane in new]
         # Again when it is not left any more to the worker that has its live coroutine.
-        return [*at_once, *(Note("ready", lane, after_ms=KEPT_MS) for lane in new if lane)]
+        later = [Note("ready", lane, after_ms=KEPT_MS) for lane in new if lane]
+        tasks = [lane for lane, due in found.tasks.items() if due != self._last.tasks.get(lane)]
+        served = [Note(*SERVED)] if found.served and found.served != self._last.served else []
+        return [*at_once, *later, *(Note(*lane_topic(*lane)) for lane in tasks), *served]
 
-    def _of_tasks(self, seen: _Seen) -> list[Note]:
-        return [Note(_LANE, lane) for lane, due in seen.tasks.items() if due != self._last.tasks.get(lane)]
 
-
-def _read(
-    reads: Reads, watched: list[str], heads: Mapping[str, int], lanes: list[str], tasks: list[str], now_ms: int
-) -> _Seen:
+def _read(reads: Reads, watched: list[str], heads: Mapping[str, int], wanted: Wanted, now_ms: int) -> _Seen:
     """Look for all of it within one view."""
-    ready = reads.rows("newest_ready", wanted=names("newest_ready", dict.fromkeys(lanes, 0)))
-    due = reads.rows("ready_tasks_of", wanted=names("ready_tasks_of", _tree(tasks)), now_ms=now_ms) if tasks else ()
-    return _Seen(
-        _news(reads, watched, heads) if watched else {},
-        {row["lane"]: row["since_ms"] for row in ready if row["since_ms"] is not None},
-        {
-            _BETWEEN.join((row["company"], row["queue"], row["agent"], row["tool"])): (row["first_ms"], row["last_ms"])
-            for row in due
-            if row["first_ms"] is not None
-        },
-        reads.row("deadlines"),
-    )
+    return _Seen(_news(reads, watched, heads) if watched else {}, look(reads, wanted, now_ms))
 
 
 def _news(reads: Reads, watched: list[str], heads: Mapping[str, int]) -> dict[str, Sequence[Row]]:
@@ -191,13 +217,7 @@ def _news(reads: Reads, watched: list[str], heads: Mapping[str, int]) -> dict[st
     return found
 
 
-def _tree(tasks: Iterable[str]) -> dict[str, Json]:
-    """Return lanes as the query takes them: company, queue, agent, tool, each below the one before."""
-    tree: dict[str, Any] = {}
-    for lane in tasks:
-        *above, tool = lane.split(_BETWEEN)
-        place = tree
-        for name in above:
-            place = place.setdefault(name, {})
-        place[tool] = 0
-    return tree
+def _lane(key: str) -> CompanyLane:
+    """Return the lane that a topic's key names."""
+    company, queue, agent, tool = key.split(_BETWEEN)
+    return company, Lane(agent, tool, queue)

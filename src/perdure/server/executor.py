@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -89,8 +90,16 @@ class Executor:
     """Claims and drives. Start with `run`, which ends when cancelled; then nothing is owned any more."""
 
     def __init__(
-        self, bridge: Bridge, hub: Hub, models: Models, clock: Clock, random: Random, options: ExecutorOptions
+        self,
+        bridge: Bridge,
+        hub: Hub,
+        models: Models,
+        clock: Clock,
+        random: Random,
+        options: ExecutorOptions,
+        idle: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`idle` says whether other processes have made nothing ready: then what stood and found nothing stands on."""
         self.holder = new_id("srv", clock, random)
         self._bridge = bridge
         self._hub = hub
@@ -98,6 +107,7 @@ class Executor:
         self._clock = clock
         self._random = random
         self._options = options
+        self._idle = idle
         self._wake = asyncio.Event()
         self._owned: dict[str, Live] = {}
         """Driven now. Owner: `_drive`."""
@@ -157,10 +167,11 @@ class Executor:
 
         It stands for a third of a lease at most: what is granted is known to be held only from when it was asked for.
         """
-        wish = self._bridge.run(claim, self._wish(room), READY)
+        wish = self._bridge.run(claim, self._wish(room), READY, unchanged=self._idle())
         try:
             if not (await asyncio.wait((wish,), timeout=min(POLL_SECONDS, self._options.lease_ms / 3000)))[0]:
-                self._bridge.tell(claim, self._wish(0))  # in its place; what it was given meanwhile is not lost
+                # In its place; what it was given meanwhile is not lost.
+                self._bridge.tell(claim, self._wish(0), unchanged=self._idle())
             return await wish
         finally:
             wish.cancel()

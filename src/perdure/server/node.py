@@ -37,7 +37,7 @@ from perdure.server.presence import Workers
 from perdure.server.reading import Queries, Reading
 from perdure.server.silence import bury
 from perdure.server.store_time import StoreTime
-from perdure.server.sweeps import Sweeps
+from perdure.server.sweeps import SWEEP_SECONDS, Due, Sweeps
 from perdure.server.tasks import DirectTaskSource
 from perdure.server.tool_source import ServerTools, server_worker
 from perdure.service_loop import ServiceLoop
@@ -92,18 +92,18 @@ class Node:
         self._store = store
         self._close = close or store.close
         self._announce = announce
-        self.elsewhere: Elsewhere | None = None
-        """Hears what other servers do; None where there can be none."""
+        self.shared = store.shared
+        """Whether other servers may have the store too."""
         publish = self._publish if store.shared else self.hub.publish
         self._writer = parts.writer(store, publish=with_alarms(publish), on_failed=self._failed)
         self.bridge = Bridge(store, self._writer, mail, parts.reading(store))
-        if store.shared:
-            self.elsewhere = Elsewhere(self.bridge, self.hub, parts.clock)
         self._store_time = StoreTime(self.bridge, parts.clock)
+        self.elsewhere = Elsewhere(self.bridge, self.hub, parts.clock, None if store.shared else self._store_time)
+        """Hears what other servers do, and knows what there is to do."""
         self.look_time = StoreTime(self.bridge, parts.clock)
         """The store's clock for who only looks; that of the sweeps belongs to their task."""
         self._info = ServerInfo(VERSION, store.id, nonce, store.dialect, parts.clock.wall_ms())
-        self.workers = Workers(self.bridge, parts.clock, self.look_time, nonce, shared=self.elsewhere is not None)
+        self.workers = Workers(self.bridge, parts.clock, self.look_time, nonce, shared=store.shared)
         """Those connected here or, where several servers share the store, anywhere."""
         self._apis: dict[str, DirectApi] = {}
         self._sources: dict[str, DirectTaskSource] = {}
@@ -162,7 +162,7 @@ class Node:
     def ready(self) -> bool:
         """Say whether the store answers and the executor runs."""
         working = self._running.is_set() and self._work is not None and not self._work.done()
-        return self.accepting and working and (self.elsewhere is None or self.elsewhere.answers)
+        return self.accepting and working and (not self.shared or self.elsewhere.answers)
 
     # -- who asks ------------------------------------------------------------------------------------------------------
 
@@ -199,7 +199,8 @@ class Node:
     async def _work_until_stopped(self) -> None:
         parts = self.parts
         loop, leave = asyncio.get_running_loop(), asyncio.Event()
-        executor = Executor(self.bridge, self.hub, parts.models, parts.clock, parts.random, parts.executor)
+        idle = self.elsewhere.nothing_ready
+        executor = Executor(self.bridge, self.hub, parts.models, parts.clock, parts.random, parts.executor, idle)
         self._executor = executor
         self._leave = lambda: _call(loop, leave.set)
         self._running.set()
@@ -207,11 +208,11 @@ class Node:
             return
         try:
             async with anyio.create_task_group() as group:
-                look = None if self.elsewhere is None else self.elsewhere.deadlines
                 group.start_soon(executor.run)
+                look = self.elsewhere.deadlines if self.shared else self._deadlines_at_home
                 group.start_soon(Sweeps(self.bridge, self._store_time, parts.clock, look=look).run)
                 group.start_soon(bury, self.bridge)
-                if self.elsewhere is not None:
+                if self.shared:
                     group.start_soon(self.elsewhere.run)
                     group.start_soon(self.workers.run)
                 async with self._calling_tools():
@@ -225,6 +226,10 @@ class Node:
             self.failure = self.failure or InternalError(f"the executor died: {found!r}; see the log and restart")
         if self.failure is None:
             await self._let_go(executor.holder)
+
+    async def _deadlines_at_home(self) -> Due:
+        await self.parts.clock.sleep(SWEEP_SECONDS)
+        return await self.elsewhere.deadlines_at_home(self._writer.commits)
 
     async def _let_go(self, holder: str) -> None:
         """Leave what the executor still owns in the store to others, at once if the store takes it."""
@@ -246,8 +251,7 @@ class Node:
             worker.stop(TOOLS_DRAIN_SECONDS)
 
     def _publish(self, notes: Sequence[Note]) -> None:
-        if self.elsewhere is not None:
-            self.elsewhere.saw(notes)
+        self.elsewhere.saw(notes)
         self.hub.publish(notes)
 
     def _failed(self, error: StoreFailed) -> None:

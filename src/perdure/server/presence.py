@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 
 import orjson
 
 from perdure.core.ports import Clock
 from perdure.core.work import WorkerInfo
-from perdure.engine.presence import Presence, present, say_present
+from perdure.engine.presence import Presence, StillHere, present, say_present, say_still_present
 from perdure.errors import Retryable
 from perdure.log import get_log
 from perdure.server.bridge import Bridge
@@ -53,10 +53,15 @@ class Workers:
         while self._shared:
             await self._clock.sleep(SAY_SECONDS)
             try:
-                for said in [self._bridge.run(say_present, self._said(key[0], one)) for key, one in self._here.items()]:
-                    await said
+                await self._say_again(dict(self._here))
             except Retryable as error:
                 log.debug("workers.not_said", code=error.code, action="will say it again")
+
+    async def _say_again(self, here: Mapping[tuple[str, str], WorkerInfo]) -> None:
+        """Say it of all in one statement; in full only if somebody took us for dead meanwhile."""
+        if here and await self._bridge.run(say_still_present, StillHere(self._server, tuple(here))) < len(here):
+            for said in [self._bridge.run(say_present, self._said(key[0], one)) for key, one in here.items()]:
+                await said
 
     async def of(self, company: str) -> list[WorkerInfo]:
         """Return a company's workers."""

@@ -6,7 +6,7 @@ tried again later.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
@@ -18,6 +18,7 @@ from perdure.engine.children import LEFT
 from perdure.engine.due import Name, Pick, Sweep, first_due, name_of
 from perdure.engine.escalate import ESCALATING, escalate_approvals
 from perdure.engine.expire import UNDECIDED, expire_approvals
+from perdure.engine.look import deadlines
 from perdure.engine.orphans import LEAVING, cancel_children
 from perdure.engine.policy import UNRULED, rule_by_policy
 from perdure.engine.schedule import TICKING, fire_schedules
@@ -36,7 +37,6 @@ from perdure.log import get_log
 from perdure.server.bridge import Bridge
 from perdure.server.store_time import StoreTime
 from perdure.store.operation import Operation
-from perdure.store.protocol import Row
 
 log = get_log(__name__)
 
@@ -50,6 +50,7 @@ MOST_SKIPPED = 100
 """Rows of one sweep that are left out at a time: if it breaks on more, it is not the rows."""
 
 T = TypeVar("T")
+Due = Mapping[str, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class SweepKind:
 
     name: str
     due: str
-    """The column of the query `deadlines` that says when there is something to do."""
+    """Its name among the `deadlines`, which say when there is something to do."""
     operation: Operation[Sweep, int]
     pick: Pick
 
@@ -99,9 +100,9 @@ class Sweeps:
         store_time: StoreTime,
         clock: Clock,
         kinds: Sequence[SweepKind] = SWEEPS,
-        look: Callable[[], Awaitable[Row | None]] | None = None,
+        look: Callable[[], Awaitable[Due]] | None = None,
     ) -> None:
-        """`look` waits for the next look at what is due and returns it, if somebody else looks anyway."""
+        """`look` waits for the next look at what is due and returns it, if somebody looks anyway."""
         self._bridge = bridge
         self._store_time = store_time
         self._clock = clock
@@ -120,11 +121,11 @@ class Sweeps:
         """Return the sweeps that have something to do."""
         due = await self._next_look()
         now_ms = await self._store_time.now_ms()
-        return [kind for kind in self._kinds if due is not None and (due[kind.due] or now_ms + 1) <= now_ms]
+        return [kind for kind in self._kinds if (due[kind.due] or now_ms + 1) <= now_ms]
 
-    async def _look(self) -> Row | None:
+    async def _look(self) -> Due:
         await self._clock.sleep(SWEEP_SECONDS)
-        return await self._bridge.read(lambda reads: reads.row("deadlines"))
+        return await self._bridge.read(deadlines)
 
     async def _trying(self, part: str, what: Callable[[], Awaitable[T]]) -> T | None:
         """Do a part. What fails is said and tried again with the next pass, and keeps no other part from it."""

@@ -54,7 +54,7 @@ class DirectTaskSource:
         try:
             return await self._wait_for_tasks(request, wait_seconds)
         except asyncio.CancelledError:
-            self._bridge.tell(lease, Lease(self._company, replace(request, slots=0)))
+            self._bridge.tell(lease, Lease(self._company, replace(request, slots=0)), unchanged=True)
             raise
 
     async def _wait_for_tasks(self, request: LeaseRequest, wait_seconds: float) -> list[LeasedTask]:
@@ -67,23 +67,28 @@ class DirectTaskSource:
             if note.after_ms or topic == DRAINING or topic in afar:  # all else is granted where it is announced
                 stir.set()
 
-        until_ms = clock.monotonic_ms() + wait_seconds * 1000
+        until_ms, stirred = clock.monotonic_ms() + wait_seconds * 1000, False
         with self._node.hub.listening((DRAINING, *wants, *afar), hear):
             while (left := (until_ms - clock.monotonic_ms()) / 1000) > 0 and not self._node.draining:
-                wish = self._bridge.run(lease, Lease(self._company, request), wants)
-                if await _ended(wish, stir, min(left, POLL_SECONDS)):
+                wish = self._bridge.run(
+                    lease, Lease(self._company, request), wants, unchanged=not stirred and self._idle(afar)
+                )
+                stirred = await _stirs(wish, stir, min(left, POLL_SECONDS))
+                if wish.done():
                     return wish.result()
                 wish.cancel()  # the next look takes its place, and is given again what this one was given meanwhile
-        return await self.take(request)
+            unchanged = not stirred and self._idle(afar)
+        return await self._bridge.run(lease, Lease(self._company, request), unchanged=unchanged)
+
+    def _idle(self, afar: frozenset[Topic]) -> bool:
+        return self._node.elsewhere.no_tasks(afar)
 
     def _topics(self, request: LeaseRequest) -> tuple[Topic, ...]:
         queues = {lane.queue for lane in request.lanes}
         return ("tasks_all", self._company), *(("tasks", f"{self._company}/{queue}") for queue in sorted(queues))
 
     def _afar(self, request: LeaseRequest) -> frozenset[Topic]:
-        """Return what says that another server made a task ready."""
-        if self._node.elsewhere is None:
-            return frozenset()
+        """Return what says that another server made a task ready, or that a task's time has come."""
         return frozenset(lane_topic(self._company, lane) for lane in request.lanes)
 
     async def take(self, request: LeaseRequest) -> list[LeasedTask]:
@@ -129,8 +134,8 @@ class DirectTaskSource:
             await self._bridge.run(shrink_owned, ShrinkOwned(self._company, info.worker, ORPHAN_LEASE_MS))
 
 
-async def _ended(wish: asyncio.Future[list[LeasedTask]], stir: asyncio.Event, seconds: float) -> bool:
-    """Wait until the wish is granted, something stirs, or the time is over; say whether it is granted."""
+async def _stirs(wish: asyncio.Future[list[LeasedTask]], stir: asyncio.Event, seconds: float) -> bool:
+    """Wait until the wish is granted, something stirs, or the time is over; say whether anything did."""
 
     def ring(_wish: object) -> None:
         stir.set()
@@ -139,11 +144,11 @@ async def _ended(wish: asyncio.Future[list[LeasedTask]], stir: asyncio.Event, se
     try:
         await asyncio.wait_for(stir.wait(), seconds)
     except TimeoutError:
-        return wish.done()
+        return False
     finally:
         wish.remove_done_callback(ring)
         stir.clear()
-    return wish.done()
+    return True
 
 
 def _answer(result: Answer | BaseException) -> Answer:

@@ -28,6 +28,7 @@ from perdure.engine.keys import DEFAULT_COMPANY
 from perdure.engine.lease import Lease, lease
 from perdure.engine.sweep import LOCAL_WORKER
 from perdure.errors import NotFound, PermanentError, UserError
+from perdure.server.elsewhere import SERVED
 from perdure.server.hub import DRAINING
 from perdure.server.tasks import POLL_SECONDS, DirectTaskSource
 from perdure.store.protocol import Reads
@@ -103,7 +104,8 @@ class ServerTaskSource(DirectTaskSource):
         """Reserve what is ready, or wait for it. No wish of it stands: which lanes it wants is known when they come."""
         node, stir = self._node, asyncio.Event()
         until_ms = node.parts.clock.monotonic_ms() + wait_seconds * 1000
-        with node.hub.listening((DRAINING, ("tasks_all", ""), ("tasks", SERVER_QUEUE)), lambda _note: stir.set()):
+        topics = DRAINING, SERVED, ("tasks_all", ""), ("tasks", SERVER_QUEUE)
+        with node.hub.listening(topics, lambda _note: stir.set()):
             while True:
                 stir.clear()  # before looking: a task that is scheduled meanwhile must wake us
                 tasks = await self.take(request)
@@ -111,7 +113,8 @@ class ServerTaskSource(DirectTaskSource):
                 if tasks or left <= 0 or node.draining:
                     return tasks
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(stir.wait(), min(left, POLL_SECONDS))
+                    pause = left if node.elsewhere.nothing_to_serve() else POLL_SECONDS  # else a look says so
+                    await asyncio.wait_for(stir.wait(), min(left, pause))
 
     async def take(self, request: LeaseRequest) -> list[LeasedTask]:
         """Reserve what is ready, the company first whose tasks are longest due. Costs a read if there is nothing."""

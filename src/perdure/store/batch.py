@@ -22,6 +22,8 @@ MAX_BYTES = 1_000_000
 """By the `size` of the rows that have one; a row larger than this goes alone."""
 MAX_LOOK_AHEAD = 1_024
 """Entries looked at for one batch: a long queue for one key costs no more than this."""
+MAX_PAST = 1_000
+"""Owners of wishes that ask no more and are still remembered."""
 TRIES = 10
 """How often a batch is run that hits deadlocks or lost connections, before its callers are told to try later."""
 
@@ -44,7 +46,7 @@ class Settle(Protocol):
 class Entry:
     """One row on its way through the writer. Owner: the writer, until it is settled."""
 
-    __slots__ = ("error", "keys", "operation", "result", "row", "size", "target", "token", "wants")
+    __slots__ = ("asks", "error", "keys", "operation", "result", "row", "size", "target", "token", "unchanged", "wants")
 
     def __init__(
         self,
@@ -53,6 +55,7 @@ class Entry:
         target: Settle,
         token: Any = None,
         wants: tuple[Topic, ...] = (),
+        unchanged: bool = False,
     ) -> None:
         self.operation = operation
         self.row = row
@@ -62,6 +65,10 @@ class Entry:
         self.wants = wants
         """A wish: while its result is empty it stands, and runs again in each transaction that announces one of these,
         until an entry with the same key takes its place."""
+        self.unchanged = unchanged
+        """Other processes have made nothing for it since the last wish with its key."""
+        self.asks: object = getattr(row, "asks", None)
+        """What a wish is for: one for the same again need not be run if nothing has changed."""
         self.keys: tuple[str, ...] = tuple(operation.keys(row))
         self.size: int = getattr(row, "size", 0)
         self.result: Any = None
@@ -87,6 +94,8 @@ class Batches:
         self._running: list[Entry] = []
         self._deferred: list[Entry] = []
         self._standing = Standing()
+        self._past = Standing()
+        """Wishes that were taken back unfulfilled, as long as nothing is announced that they wanted."""
         self._granted: list[Entry] = []
         """Wishes that came true with the batch that is run now, and are not settled yet."""
 
@@ -131,10 +140,10 @@ class Batches:
         self._running = batch = self.take()
         if not batch:
             return 0
-        replaced = self._stand(batch)
+        replaced, runs = self._stand(batch)
         self._running = [*replaced, *batch]
         if self.failed is None:
-            notes = self._commit_all(batch, pause)
+            notes = self._commit_all(runs, pause) if runs else []
         else:
             notes = []
             _fail(batch, StoreFailed(self.failed.message, code=self.failed.code))
@@ -145,13 +154,26 @@ class Batches:
             _tell(self._publish, notes)
         return len(batch)
 
-    def _stand(self, batch: Sequence[Entry]) -> list[Entry]:
-        """Let the batch's wishes stand from before it runs; return those whose place its entries take."""
+    def _stand(self, batch: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
+        """Let the batch's wishes stand from before it runs; return those whose place its entries take, and the entries
+        that are to be run."""
         replaced = self._standing.replaced(batch) if self._standing else []
+        past = self._past.replaced(batch) if self._past else []
+        before = {key: old for old in (*past, *replaced) for key in old.keys}
+        runs: list[Entry] = []
         for entry in batch:
             if entry.wants:
                 self._standing.add(entry)
-        return replaced
+            old = next((before[key] for key in entry.keys if key in before), None) if entry.unchanged else None
+            if old is None or old.asks != entry.asks:
+                runs.append(entry)
+                continue
+            entry.result = old.result
+            if not entry.wants:
+                self._past.add(old)
+        if len(self._past) > MAX_PAST:
+            self._past.clear()  # each will cost its owner one look
+        return replaced, runs
 
     def _end(self, entries: Iterable[Entry]) -> list[Entry]:
         """Return what is to be settled: of these entries all but the wishes that stand on, and the wishes granted."""
@@ -210,6 +232,8 @@ class Batches:
             tx = Tx(connection)
             _give(groups, _apply(tx, groups))
             called, gifts = self._grant(tx)
+            if self._past:  # before the commit, which may happen without our being told
+                self._past.remove(*self._past.called(tx.announced()))
             notes = tx.flush()
             _pass("before_commit", [*groups, *called])
         _give(called, gifts)

@@ -40,6 +40,8 @@ _SETTINGS = {
     # A process that is stopped inside a transaction must not keep others from the rows it locked.
     "idle_in_transaction_session_timeout": "5s",
     "lock_timeout": "15s",
+    # Queries over names given as JSON are estimated at millions of rows: compiling one costs more than running it does.
+    "jit": "off",
 }
 _WEAK_COMMITS = ("off", "local", "remote_write")
 """Values of synchronous_commit with which an acknowledged commit can be lost."""

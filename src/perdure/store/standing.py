@@ -22,8 +22,8 @@ class Standing:
         self._by_key: dict[str, Entry] = {}
         self._by_topic: dict[Topic, dict[int, Entry]] = {}
 
-    def __bool__(self) -> bool:
-        return bool(self._by_key)
+    def __len__(self) -> int:
+        return len(self._by_key)
 
     def add(self, entry: Entry) -> None:
         """Let an entry stand. It has a key, by which a later wish of the same owner takes its place."""

@@ -39,15 +39,24 @@ class Writer(Protocol):
         *,
         wake: bool = True,
         wants: tuple[Topic, ...] = (),
+        unchanged: bool = False,
     ) -> Entry:
         """Queue a row and return at once; `target.settle` gets the entry, with `token` in it, when it has ended.
 
         With `wake=False` it may lie there until `wake` is called: for whoever has more rows coming at once. With
         `wants`, an empty result is not told: it stands, and is run again by each transaction that announces one of
         these, inside it, until it has a result or an entry with the same key takes its place.
+        With `unchanged`, the caller knows that other processes have made nothing for it since the last wish with its
+        key. If that one found nothing, asked for the same (`asks` of its row), and nothing it wanted was announced
+        since, this one takes its place without being run: it stands or, without `wants`, ends with the same result.
         Raises StoreFailed once the store has failed, Retryable (`shutting_down`) after `stop`, and whatever the
         operation's `keys` raise: in these cases `settle` is not called.
         """
+        ...
+
+    @property
+    def commits(self) -> int:
+        """Batches committed so far."""
         ...
 
     def wake(self) -> None:
@@ -112,11 +121,12 @@ class ThreadedWriter:
         *,
         wake: bool = True,
         wants: tuple[Topic, ...] = (),
+        unchanged: bool = False,
     ) -> Entry:
         if self._pid != os.getpid():
             what = "the writer belongs to the process that this one was forked from; make a runtime after the fork"
             raise StoreFailed(what, code="store_forked")
-        entry = Entry(operation, row, target, token, wants)
+        entry = Entry(operation, row, target, token, wants, unchanged)
         with self._lock:
             self._refuse()
             self._batches.queue.append(entry)
@@ -199,6 +209,10 @@ class InlineWriter:
         self._stopped = False
 
     @property
+    def commits(self) -> int:
+        return self._batches.commits
+
+    @property
     def pending(self) -> bool:
         """Whether entries wait for `run_batch`."""
         return bool(self._batches)
@@ -212,12 +226,13 @@ class InlineWriter:
         *,
         wake: bool = True,
         wants: tuple[Topic, ...] = (),
+        unchanged: bool = False,
     ) -> Entry:
         if self._batches.failed is not None:
             raise StoreFailed(self._batches.failed.message, code=self._batches.failed.code)
         if self._stopped:
             raise Retryable("the writer was stopped", code="shutting_down")
-        entry = Entry(operation, row, target, token, wants)
+        entry = Entry(operation, row, target, token, wants, unchanged)
         self._batches.queue.append(entry)
         return entry
 

@@ -73,3 +73,19 @@ async def test_what_this_process_wrote_itself_is_no_news(tmp_path: Path) -> None
                 await asyncio.wait_for(elsewhere.deadlines(), PATIENCE)
     assert heard.empty()
     assert elsewhere.answers
+
+
+async def test_what_a_look_found_empty_need_not_be_asked_for(tmp_path: Path) -> None:
+    hub, heard = Hub(), asyncio.Queue[Note]()
+    async with node_over(tmp_path, [call("work"), say("done")]) as bench, hearing(bench, hub) as elsewhere:
+        assert not elsewhere.no_tasks([LANE]), "nobody has looked"
+        with hub.listening([LANE], heard.put_nowait):
+            await asyncio.wait_for(elsewhere.deadlines(), PATIENCE)
+            assert elsewhere.no_tasks([LANE])
+            assert elsewhere.nothing_ready()
+            assert elsewhere.nothing_to_serve()
+            other = lane_topic(COMPANY, Lane(AGENT, "other"))
+            assert not elsewhere.no_tasks([LANE, other]), "nobody looked for the other"
+            await bench.start(tool("work"))
+            await until_heard(heard, LANE[0])
+            assert not elsewhere.no_tasks([LANE])

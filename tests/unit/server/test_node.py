@@ -14,6 +14,7 @@ from perdure import failpoints
 from perdure.core.functions import ClaimRequest
 from perdure.core.work import FunctionLane, Lane, LeaseRequest, WorkerInfo
 from perdure.engine.keys import DEFAULT_COMPANY, Principal
+from perdure.engine.look import deadlines
 from perdure.errors import InternalError, Retryable, StoreFailed, StoreInUse
 from perdure.models.catalog import Catalog
 from perdure.models.port import ModelError, ModelReply, ModelRequest
@@ -207,8 +208,7 @@ async def test_a_draining_node_shrinks_nothing(tmp_path: Path) -> None:
         [task] = await bench.lease("look")
         bench.node.drain()
         await signs.aclose()
-        due = await bench.node.bridge.read(lambda reads: reads.row("deadlines"))
-        assert due is not None
+        due = await bench.node.bridge.read(deadlines)
         assert due["task_ms"] == clock.wall_ms() + task.lease_ms
 
 

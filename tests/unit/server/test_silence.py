@@ -12,6 +12,7 @@ import pytest
 from node_bench import NodeBench, node_over, tool
 from perdure import file_lock
 from perdure.core.work import ORPHAN_LEASE_MS, WorkerInfo
+from perdure.engine.look import deadlines
 from perdure.models.scripted import call, say
 from perdure.server.silence import BEQUEST_LEASE_MS, bury, fell_silent
 from perdure.system import SystemClock
@@ -23,9 +24,9 @@ pytestmark = pytest.mark.anyio
 
 async def left_ms(bench: NodeBench, clock: FakeClock) -> int:
     """Return how long the only lease still lasts."""
-    due = await bench.node.bridge.read(lambda reads: reads.row("deadlines"))
-    assert due is not None
-    return due["task_ms"] - clock.wall_ms()
+    due_ms = (await bench.node.bridge.read(deadlines))["task_ms"]
+    assert due_ms is not None
+    return due_ms - clock.wall_ms()
 
 
 def worker_in(folder: Path, left: bytes = b"") -> WorkerInfo:

@@ -169,3 +169,76 @@ def test_hints_are_of_the_whole_transaction(store: SqliteStore) -> None:
     stand(writer, Waiter())
     writer.call(put, Put("a"))
     assert [(note.topic, note.key) for note in notes] == [("tasks", "a")]
+
+
+@dataclass(frozen=True)
+class WantOf(Want):
+    """Asks for one kind of thing."""
+
+    asks: str = ""
+
+
+def ask_again(writer: InlineWriter, waiter: Waiter, row: Want, *, stands: bool = True) -> tuple[Entry, int]:
+    """Ask as somebody for whom other processes did nothing; return the entry and how many transactions it took."""
+    before = writer.commits
+    entry = writer.submit(want, row, waiter, wants=A if stands else (), unchanged=True)
+    writer.drain()
+    return entry, writer.commits - before
+
+
+def test_where_nothing_changed_a_wish_takes_anothers_place_without_a_transaction(writer: InlineWriter) -> None:
+    waiter = Waiter()
+    first = stand(writer, waiter)
+    second, cost = ask_again(writer, waiter, Want())
+    assert (cost, waiter.entries, outcome(first)) == (0, [first], [])
+    writer.call(put, Put("a"))
+    assert outcome(second) == ["a"], "it stands like any other"
+
+
+def test_who_takes_a_wish_back_and_asks_again_is_told_of_what_came_in_between(writer: InlineWriter) -> None:
+    waiter = Waiter()
+    stand(writer, waiter)
+    taken_back, cost = ask_again(writer, waiter, Want(), stands=False)
+    assert (cost, outcome(taken_back)) == (0, [])
+    _, cost = ask_again(writer, waiter, Want())
+    assert cost == 0, "nothing was announced meanwhile"
+    ask_again(writer, waiter, Want(), stands=False)
+    writer.call(put, Put("a"))
+    found, cost = ask_again(writer, waiter, Want())
+    assert (cost, outcome(found)) == (1, ["a"])
+
+
+def test_what_is_announced_in_the_batch_in_which_it_is_asked_again_counts(writer: InlineWriter) -> None:
+    waiter, others = Waiter(), Waiter()
+    stand(writer, waiter)
+    ask_again(writer, waiter, Want(), stands=False)
+    writer.submit(put, Put("a"), others)
+    found, _ = ask_again(writer, waiter, Want())
+    assert outcome(found) == ["a"]
+
+
+def test_a_wish_that_was_granted_is_no_reason_not_to_look(writer: InlineWriter) -> None:
+    waiter = Waiter()
+    stand(writer, waiter)
+    writer.call(put, Put("a"))
+    found, cost = ask_again(writer, waiter, Want())
+    assert (cost, outcome(found)) == (1, ["a"])
+
+
+def test_a_wish_for_something_else_is_looked_for(writer: InlineWriter) -> None:
+    waiter = Waiter()
+    stand(writer, waiter, WantOf(asks="this"))
+    assert ask_again(writer, waiter, WantOf(asks="that"))[1] == 1
+    assert ask_again(writer, waiter, WantOf(asks="that"))[1] == 0
+    assert ask_again(writer, waiter, WantOf("two", asks="that"))[1] == 1, "another's"
+
+
+def test_a_transaction_that_is_undone_hides_nothing(writer: InlineWriter) -> None:
+    waiter, others = Waiter(), Waiter()
+    stand(writer, waiter)
+    ask_again(writer, waiter, Want(), stands=False)
+    writer.submit(put, Put("a"), others)
+    writer.submit(put, Put("c", raises=ValueError("no c")), others)
+    writer.drain()
+    found, _ = ask_again(writer, waiter, Want())
+    assert outcome(found) == ["a"]

@@ -3,25 +3,58 @@
 SELECT e.id, e.next_seq FROM json_each(:wanted) w
 JOIN executions e ON e.shard = CAST(CAST(w.value AS TEXT) AS INTEGER) AND e.id = w.key;
 
--- name: newest_ready
--- Since when the newest ready execution of some lanes is ready, given as {lane: 0}.
-SELECT w.key AS lane, (SELECT MAX(r.since_ms) FROM ready r WHERE r.lane = w.key) AS since_ms
-FROM json_each(:wanted) w;
-
--- name: ready_tasks_of
--- When the first and the last of the ready tasks of some lanes became due, given as {company: {queue: {agent: {tool: 0}}}}.
-SELECT c.key AS company, q.key AS queue,
+-- name: look
+-- All that a look asks for, in one query: since when the newest ready execution of some lanes is ready, given as
+-- {lane: 0}; when the first and the last of the ready tasks of some lanes became due, given as
+-- {company: {queue: {agent: {tool: 0}}}}, and of those of every company on some queues, given as {queue: 0}; and when the
+-- next of each kind of thing is due.
+SELECT 'ready' AS kind, w.key AS name, '' AS queue, '' AS agent, '' AS tool,
+    (SELECT MAX(r.since_ms) FROM ready r WHERE r.lane = w.key) AS first_ms, CAST(NULL AS BIGINT) AS last_ms
+FROM json_each(:lanes) w
+UNION ALL
+SELECT 'tasks', c.key, q.key, a.key, l.key,
     (SELECT MIN(t.run_at_ms) FROM tasks t WHERE t.company = c.key AND t.queue = q.key AND t.agent = a.key
-        AND t.tool = l.key AND t.state = 'ready' AND t.run_at_ms <= :now_ms) AS first_ms,
+        AND t.tool = l.key AND t.state = 'ready' AND t.run_at_ms <= :now_ms),
     (SELECT MAX(t.run_at_ms) FROM tasks t WHERE t.company = c.key AND t.queue = q.key AND t.agent = a.key
-        AND t.tool = l.key AND t.state = 'ready' AND t.run_at_ms <= :now_ms) AS last_ms,
-    a.key AS agent, l.key AS tool
-FROM json_each(:wanted) c CROSS JOIN json_each(c.value) q CROSS JOIN json_each(q.value) a CROSS JOIN json_each(a.value) l;
+        AND t.tool = l.key AND t.state = 'ready' AND t.run_at_ms <= :now_ms)
+FROM json_each(:tasks) c CROSS JOIN json_each(c.value) q CROSS JOIN json_each(q.value) a CROSS JOIN json_each(a.value) l
+UNION ALL
+SELECT 'served', o.key, '', '', '', MIN(t.run_at_ms), MAX(t.run_at_ms)
+FROM json_each(:served) o CROSS JOIN (SELECT id FROM companies UNION SELECT CAST(:own AS TEXT)) c
+JOIN tasks t ON t.company = c.id AND t.queue = o.key AND t.state = 'ready' AND t.run_at_ms <= :now_ms
+GROUP BY o.key
+UNION ALL
+SELECT 'due', 'timer_ms', '', '', '', (SELECT MIN(due_ms) FROM timers), NULL
+UNION ALL
+SELECT 'due', 'task_ms', '', '', '', (SELECT MIN(lease_until_ms) FROM tasks WHERE state IN ('leased', 'begun')), NULL
+UNION ALL
+SELECT 'due', 'owned_ms', '', '', '', (SELECT MIN(lease_until_ms) FROM owned), NULL
+UNION ALL
+SELECT 'due', 'schedule_ms', '', '', '', (SELECT MIN(next_ms) FROM schedules WHERE paused = 0), NULL
+UNION ALL
+SELECT 'due', 'token_ms', '', '', '', (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'token'), NULL
+UNION ALL
+SELECT 'due', 'approval_ms', '', '', '', (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'approval'), NULL
+UNION ALL
+SELECT 'due', 'escalation_ms', '', '', '', (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'escalation'), NULL
+UNION ALL
+SELECT 'due', 'children_ms', '', '', '', (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'children'), NULL
+UNION ALL
+SELECT 'due', 'tries_ms', '', '', '', (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'tries'), NULL
+UNION ALL
+SELECT 'due', 'rule_ms', '', '', '', (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'rule'), NULL;
 
 -- name: keep_worker
 -- Say that a worker is connected to a server.
 INSERT INTO workers (company, worker, server, info, seen_ms) VALUES (:company, :worker, :server, :info, :now_ms)
 ON CONFLICT (company, worker) DO UPDATE SET server = excluded.server, info = excluded.info, seen_ms = excluded.seen_ms;
+
+-- name: touch_workers
+-- Say that workers of a server, given as {company: {worker: 0}}, are still connected to it.
+UPDATE workers SET seen_ms = :now_ms WHERE server = :server AND EXISTS (
+    SELECT 1 FROM json_each(:wanted) c CROSS JOIN json_each(c.value) w
+    WHERE c.key = workers.company AND w.key = workers.worker
+);
 
 -- name: forget_worker
 -- Say that it is not any more, unless it went to another server.

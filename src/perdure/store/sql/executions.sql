@@ -117,17 +117,3 @@ INSERT INTO inbox_keys (shard, execution, dedupe, seq) VALUES (:shard, :executio
 -- name: inbox_key
 -- The message that first used a dedupe key.
 SELECT seq FROM inbox_keys WHERE shard = :shard AND execution = :execution AND dedupe = :dedupe;
-
--- name: deadlines
--- When the next of each kind of thing is due: whether a sweep has anything to do.
-SELECT
-    (SELECT MIN(due_ms) FROM timers) AS timer_ms,
-    (SELECT MIN(lease_until_ms) FROM tasks WHERE state IN ('leased', 'begun')) AS task_ms,
-    (SELECT MIN(lease_until_ms) FROM owned) AS owned_ms,
-    (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'token') AS token_ms,
-    (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'approval') AS approval_ms,
-    (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'escalation') AS escalation_ms,
-    (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'children') AS children_ms,
-    (SELECT MIN(next_ms) FROM schedules WHERE paused = 0) AS schedule_ms,
-    (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'tries') AS tries_ms,
-    (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'rule') AS rule_ms;
