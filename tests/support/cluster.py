@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from unittest import mock
@@ -32,6 +32,8 @@ class Cluster:
     home: Home
     world: World
     postgres: postgres_server.Server
+    address: str
+    """Where servers reach the database."""
     key: str = ""
     servers: list[Running] = field(default_factory=list[Running])
     workers: list[Running] = field(default_factory=list[Running])
@@ -40,7 +42,7 @@ class Cluster:
     def start_server(self, port: str = "0") -> Running:
         """Start one more server."""
         lease = ("--lease-ms", str(SERVER_LEASE_MS), "--log-level", "debug")
-        server = self.home.serve("--store", self.postgres.address, *lease, port=port)
+        server = self.home.serve("--store", self.address, *lease, port=port)
         self.key = self.key or server.ready["key"]
         self.servers.append(server)
         return server
@@ -136,17 +138,25 @@ class Following:
 
 
 @contextmanager
-def running_cluster(folder: Path, binaries: Path, servers: int = 2, workers: int = 2) -> Iterator[Cluster]:
-    """Have a database, a world, servers, and workers spread over them, while the block lasts."""
+def running_cluster(
+    folder: Path,
+    binaries: Path,
+    servers: int = 2,
+    workers: int = 2,
+    reach: Callable[[str], AbstractContextManager[str]] = nullcontext,
+) -> Iterator[Cluster]:
+    """Have a database, a world, servers, and workers spread over them, while the block lasts. `reach` makes of the
+    database's address the one by which the servers reach it."""
     home = Home(folder)
     out = folder / "exports"
     out.mkdir()
     with (
         running_world(folder, script="crash_script:reply") as world,
         postgres_server.running_server(binaries) as postgres,
+        reach(postgres.address) as address,
         mock.patch.dict(os.environ, {"CLUSTER_WORLD": world.url, "CLUSTER_OUT": str(out)}),
     ):
-        cluster = Cluster(home, world, postgres)
+        cluster = Cluster(home, world, postgres, address)
         try:
             for _ in range(servers):
                 cluster.start_server()

@@ -60,6 +60,13 @@ class Server:
             self.stop()
             raise
 
+    def kill(self) -> None:
+        """Kill it; its sessions end as they notice."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+        self.process = None
+
     def stop(self) -> None:
         """Stop it, whoever is connected."""
         if self.process is not None:
@@ -83,8 +90,8 @@ def running_server(binaries: Path, *, standby: bool = False) -> Iterator[Server]
     # Not under pytest's own folder: a socket's path has 107 bytes at most, and another user has to reach it.
     home = Path(tempfile.mkdtemp(prefix="perdure-pg-", dir="/tmp"))
     try:
-        as_user = _ordinary_user(home)
-        binaries = _reachable(binaries, home, as_user)
+        as_user = ordinary_user(home)
+        binaries = reachable(binaries, home, as_user)
         data = home / "data"
         initdb = [
             binaries / "initdb",
@@ -104,7 +111,7 @@ def running_server(binaries: Path, *, standby: bool = False) -> Iterator[Server]
             del settings["max_connections"]  # it must not have fewer than its primary had: initdb's default
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         command = [binaries / "postgres", "-D", data, "-k", home, *options]
-        server = Server(f"postgresql://{USER}@/postgres?host={home}", _tied_to_us(command), home, as_user)
+        server = Server(f"postgresql://{USER}@/postgres?host={home}", tied_to_us(command), home, as_user)
         server.start()
         try:
             yield server
@@ -114,7 +121,7 @@ def running_server(binaries: Path, *, standby: bool = False) -> Iterator[Server]
         shutil.rmtree(home, ignore_errors=True)
 
 
-def _ordinary_user(home: Path) -> dict[str, Any]:
+def ordinary_user(home: Path) -> dict[str, Any]:
     """Give the folder to the user that the server will run as, and return how to become it. It refuses root."""
     environment = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
     if os.geteuid() != 0:
@@ -125,7 +132,7 @@ def _ordinary_user(home: Path) -> dict[str, Any]:
     return {"env": environment, "user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
 
 
-def _reachable(binaries: Path, home: Path, as_user: dict[str, Any]) -> Path:
+def reachable(binaries: Path, home: Path, as_user: dict[str, Any]) -> Path:
     """Copy the wheel's files beside the data if that user may not enter their folder, as in root's home."""
     if subprocess.run(["test", "-x", binaries / "postgres"], check=False, cwd="/", **as_user).returncode == 0:
         return binaries
@@ -135,7 +142,8 @@ def _reachable(binaries: Path, home: Path, as_user: dict[str, Any]) -> Path:
     return home / "wheel" / binaries.relative_to(packages)
 
 
-def _tied_to_us(command: list[str | Path]) -> list[str | Path]:
+def tied_to_us(command: list[str | Path]) -> list[str | Path]:
+    """Return the command such that it ends with this process, even on SIGKILL."""
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "INT", *command] if setpriv else command
 

@@ -6,7 +6,7 @@ The only module of the store that imports psycopg. Knows nothing of what a trans
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, cast
 
 import psycopg
@@ -112,6 +112,8 @@ class PostgresLink:
         self.now_ms = 0
         """The store's clock in this transaction; set by whoever opens it."""
         self.reads_only = False
+        self._local: Mapping[str, str] = {}
+        """Settings of each transaction, where the next one may be in another session: behind a pooler."""
         self._queries = queries
         self._database = database
 
@@ -119,6 +121,15 @@ class PostgresLink:
     def version(self) -> int:
         """The server's, as PostgreSQL numbers them: 15.4 is 150004."""
         return self._database.info.server_version
+
+    def is_in(self, session: int) -> bool:
+        """Say whether this connection is that session's own. A pooler in between greets under a number of its own."""
+        return self._database.info.backend_pid == session
+
+    def share_sessions(self, settings: Mapping[str, str]) -> None:
+        """Leave nothing in a session: each transaction may be in another one, and others use them in between."""
+        self._database.prepare_threshold = None
+        self._local = settings
 
     def rows(self, query: str, **params: Any) -> list[Row]:
         found = self._find(query)
@@ -158,10 +169,24 @@ class PostgresLink:
             with self._database.pipeline():
                 # Whatever the administrator's default is. Named locks and guards do the rest.
                 self._database.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+                self._set_local()
                 clock = self._database.execute(_CLOCK)
             return cast("list[Row]", clock.fetchall())[0]["now_ms"]
         except psycopg.Error as error:
             raise refusal(error, self.address) from error
+
+    def begin_view(self) -> None:
+        """Open a transaction that sees one state of the database, and changes nothing."""
+        try:
+            with self._database.pipeline() if self._local else nullcontext():
+                self._database.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                self._set_local()
+        except psycopg.Error as error:
+            raise refusal(error, self.address) from error
+
+    def _set_local(self) -> None:
+        if self._local:
+            self._database.execute(_settings(self._local, only_here=True).encode(), self._local)
 
     def commit(self) -> None:
         """Commit. Raises Again if the answer was lost: then it may have happened."""
@@ -271,7 +296,7 @@ def _configure(link: PostgresLink, *, writes: bool) -> None:
         )
     found = link.execute(
         "SELECT pg_is_in_recovery() AS standby, current_setting('server_encoding') AS encoding, "
-        "current_setting('synchronous_commit') AS commits"
+        "current_setting('synchronous_commit') AS commits, pg_backend_pid() AS session"
     )[0]
     if found["standby"]:
         raise InvalidInput(
@@ -285,14 +310,19 @@ def _configure(link: PostgresLink, *, writes: bool) -> None:
             "database with ENCODING 'UTF8' TEMPLATE template0.",
             code="store_encoding",
         )
-    settings = dict(_SETTINGS)
-    if found["commits"] in _WEAK_COMMITS:
-        settings["synchronous_commit"] = "on"
-    if not writes:
-        link.reads_only = True
-        settings["default_transaction_read_only"] = "on"
-    for name, value in settings.items():
-        link.execute("SELECT set_config(%(name)s, %(value)s, false)", {"name": name, "value": value})
+    link.reads_only = not writes
+    commits = "on" if found["commits"] in _WEAK_COMMITS else found["commits"]
+    settings = {**_SETTINGS, "synchronous_commit": commits}
+    if link.is_in(found["session"]):
+        link.execute(_settings(settings, only_here=False), settings)
+    else:
+        link.share_sessions(settings)
+
+
+def _settings(settings: Mapping[str, str], *, only_here: bool) -> str:
+    """Return the statement that makes these settings: for the session, or for the transaction it is run in."""
+    scope = "true" if only_here else "false"
+    return "SELECT " + ", ".join(f"set_config('{name}', %({name})s, {scope})" for name in settings)
 
 
 class PostgresReader:
@@ -304,13 +334,12 @@ class PostgresReader:
         self._link = connect_again(address, queries, writes=False)
 
     def begin(self) -> None:
-        begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
         try:
-            self._link.execute(begin)
+            self._link.begin_view()
         except Again:  # it lay idle while the server was restarted
             self._link.close()
             self._link = connect_again(self._address, self._queries, writes=False)
-            self._link.execute(begin)
+            self._link.begin_view()
 
     def rows(self, query: str, **params: Any) -> list[Row]:
         return self._link.rows(query, **params)

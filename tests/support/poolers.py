@@ -1,0 +1,27 @@
+"""The poolers in transaction mode that tests put before PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from pgbouncer import find_pgbouncer, pgbouncer
+from transaction_pooler import transaction_pooler
+
+
+@contextmanager
+def pooled(kind: str, server: Path) -> Iterator[Path]:
+    """Yield the folder of a pooler's socket: PgBouncer's, or of the tests' own, which never gives a session twice in a
+    row."""
+    if kind == "own":
+        with transaction_pooler(server) as (_, folder):
+            yield folder
+        return
+    binary = find_pgbouncer()
+    if binary is None:
+        pytest.skip("no PgBouncer: it is Debian's package pgbouncer")
+    with pgbouncer(binary, server) as folder:
+        yield folder
