@@ -19,6 +19,7 @@ import anyio
 from perdure.core.ports import Clock, Random
 from perdure.core.tokens import Issuer, company_key, hash_of
 from perdure.core.views import ServerInfo
+from perdure.engine.claim import Claim, claim
 from perdure.engine.due import Sweep
 from perdure.engine.keys import AddKey, Principal, add_key, principal_of
 from perdure.engine.sweep import Drop, drop, take_over
@@ -234,6 +235,8 @@ class Node:
     async def _let_go(self, holder: str) -> None:
         """Leave what the executor still owns in the store to others, at once if the store takes it."""
         try:
+            # First, and not in one batch: a wish of its own that has yet to be answered would be granted what it drops.
+            await self.bridge.run(claim, Claim(holder, 0, 0))
             await self.bridge.run(drop, Drop(holder))
         except Retryable as error:
             log.warning("node.not_let_go", code=error.code, action="none: its leases run their time")
