@@ -32,6 +32,7 @@ VARIABLES = {
     "PERDURE_URL": "The server's address.",
     "PERDURE_API_KEY": "The key for it.",
     "PERDURE_STORE": "The SQLite file of `perdure server` and of embedded runtimes.",
+    "PERDURE_RETENTION": "How long a server or an embedded runtime has its store keep what ended: `30d`, `12h`, `off`.",
     "PERDURE_SKILLS_PATH": "Folders of skills, separated as in `PATH`.",
     "PERDURE_SKILLS_OUT": "Where runs of skills leave their files.",
     "PERDURE_DEBUG": "`1`: show the traceback of an unexpected error.",

@@ -27,6 +27,7 @@ from perdure.models.port import Models
 from perdure.server.door import Door
 from perdure.server.functions import DirectFunctionSource
 from perdure.server.node import Node, Parts, end_former_leases
+from perdure.server.retention import parse_retention
 from perdure.server.tool_source import tools_by
 from perdure.service_loop import ServiceLoop
 from perdure.store.ownership import Ask, Hint, Ownership, open_owned, read_hint
@@ -246,7 +247,14 @@ def open_node(
     `ask` finds out whether an owner that says where it listens is alive there: see `owner_check`.
     """
     clock, random = SystemClock(), SystemRandom()
-    parts = parts or Parts(models, clock, random, tools=tools_by(os.environ))
+    said = os.environ.get("PERDURE_RETENTION")
+    parts = parts or Parts(
+        models,
+        clock,
+        random,
+        tools=tools_by(os.environ),
+        retention_ms=parse_retention(said) if said else None,
+    )
     owned = open_owned(store, clock=parts.clock, random=parts.random, ask=ask, on_takeover=end_former_leases)
     ownership = owned.ownership
     return Node(owned.store, parts, nonce=ownership.nonce, close=owned.close, announce=ownership.announce)

@@ -72,6 +72,17 @@ ToolEnv = Annotated[
     ),
 ]
 NoAuth = Annotated[bool, typer.Option("--insecure-no-auth", help="Ask for no key. Only on loopback.")]
+Retention = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        envvar="PERDURE_RETENTION",
+        help="How long executions are kept after they ended: 30d, 12h, 90m, or off to keep all. The store remembers "
+        "it, for every server and program on it; where nobody ever said anything it is 30d.",
+        show_default=False,
+        show_envvar=True,
+    ),
+]
 LeaseSeconds = Annotated[
     float,
     typer.Option(min=0.2, metavar="N", help="How long an execution stays with a server that gives no sign of life."),
@@ -98,6 +109,7 @@ def server(
     public_url: PublicUrl = "",
     lease_seconds: LeaseSeconds = 30.0,
     delivery_floor: DeliveryFloor = "at_least_once",
+    retention: Retention = None,
     allow_private_http: AllowPrivate = False,
     tool_env: ToolEnv = None,
     log_level: LogLevel = "info",
@@ -132,6 +144,7 @@ def server(
         scripts=_scripts(script or ()),
         lease_ms=lease_ms or round(lease_seconds * 1000),
         delivery_floor=delivery_floor,
+        retention_ms=_retention(retention),
         tools=tools_by(os.environ, tool_env or (), allow_private=allow_private_http),
         as_json=as_json,
     )
@@ -155,6 +168,7 @@ class Plan:
     scripts: dict[str, Script]
     lease_ms: int
     delivery_floor: str
+    retention_ms: int | None
     tools: ServerTools
     as_json: bool
 
@@ -170,7 +184,7 @@ def _open(plan: Plan) -> tuple[Node, str]:
 
     models = Catalog(scripted=plan.scripts)
     options = ExecutorOptions(lease_ms=plan.lease_ms, delivery_floor=floor_of(plan.delivery_floor))
-    parts = Parts(models, SystemClock(), SystemRandom(), options, plan.tools)
+    parts = Parts(models, SystemClock(), SystemRandom(), options, plan.tools, retention_ms=plan.retention_ms)
     if is_address(plan.store):
         return open_database(plan.store, parts)
     return _open_file(plan, parts), plan.store
@@ -281,6 +295,16 @@ def _public(given: str) -> str:
     if given and (parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment):
         raise typer.BadParameter(f"{given!r} is no address like https://example.com.", param_hint="--public-url")
     return given.rstrip("/")
+
+
+def _retention(given: str | None) -> int | None:
+    from perdure.errors import InvalidInput
+    from perdure.server.retention import parse_retention
+
+    try:
+        return parse_retention(given) if given else None
+    except InvalidInput as error:
+        raise typer.BadParameter(error.message, param_hint="--retention") from None
 
 
 def _place(given: str) -> str:

@@ -47,7 +47,8 @@ def execution_row_of(reads: Reads, company: str, execution: str) -> Row:
 
 def _unknown(execution: str) -> NotFound:
     return NotFound(
-        f"there is no execution {execution}. `perdure executions list` shows yours; is this the right server?",
+        f"there is no execution {execution}. `perdure executions list` shows yours; is this the right server, or did "
+        "it end so long ago that it was deleted (`perdure server --retention`)?",
         execution=execution,
     )
 

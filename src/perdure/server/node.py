@@ -36,6 +36,7 @@ from perdure.server.functions import DirectFunctionSource
 from perdure.server.hub import DRAINING, Hub
 from perdure.server.presence import Workers
 from perdure.server.reading import Queries, Reading
+from perdure.server.retention import Retention
 from perdure.server.silence import bury
 from perdure.server.store_time import StoreTime
 from perdure.server.sweeps import SWEEP_SECONDS, Due, Sweeps
@@ -67,6 +68,8 @@ class Parts:
     """What is to write: called as `ThreadedWriter` is."""
     reading: Callable[[Store], Queries] = Reading
     """What is to read."""
+    retention_ms: int | None = None
+    """What to tell the store about how long it keeps executions that have ended; None leaves it as it is."""
 
 
 class Node:
@@ -211,7 +214,8 @@ class Node:
             async with anyio.create_task_group() as group:
                 group.start_soon(executor.run)
                 look = self.elsewhere.deadlines if self.shared else self._deadlines_at_home
-                group.start_soon(Sweeps(self.bridge, self._store_time, parts.clock, look=look).run)
+                retention = Retention(self.bridge, parts.clock, parts.retention_ms)
+                group.start_soon(Sweeps(self.bridge, self._store_time, parts.clock, look=look, retention=retention).run)
                 group.start_soon(bury, self.bridge)
                 if self.shared:
                     group.start_soon(self.elsewhere.run)

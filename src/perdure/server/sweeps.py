@@ -21,6 +21,7 @@ from perdure.engine.expire import UNDECIDED, expire_approvals
 from perdure.engine.look import deadlines
 from perdure.engine.orphans import LEAVING, cancel_children
 from perdure.engine.policy import UNRULED, rule_by_policy
+from perdure.engine.retention import OVER, forget
 from perdure.engine.schedule import TICKING, fire_schedules
 from perdure.engine.sweep import (
     SILENT_HOLDERS,
@@ -35,6 +36,7 @@ from perdure.engine.tries import OVERDUE, TRIES, expire_tries
 from perdure.errors import Retryable, StoreFailed
 from perdure.log import get_log
 from perdure.server.bridge import Bridge
+from perdure.server.retention import Retention
 from perdure.server.store_time import StoreTime
 from perdure.store.operation import Operation
 
@@ -46,6 +48,8 @@ SWEEP_LIMIT = 500
 """Rows per pass; a full pass is followed by another, after the other sweeps had their turn."""
 SKIP_MS = 60_000
 """How long a row is left out on which a pass broke."""
+FORGET_LIMIT = 100
+"""Executions that are deleted at a time: no row of anybody else waits longer for the writer than that takes."""
 MOST_SKIPPED = 100
 """Rows of one sweep that are left out at a time: if it breaks on more, it is not the rows."""
 
@@ -62,6 +66,8 @@ class SweepKind:
     """Its name among the `deadlines`, which say when there is something to do."""
     operation: Operation[Sweep, int]
     pick: Pick
+    limit: int = SWEEP_LIMIT
+    """Rows per pass."""
 
 
 SWEEPS: tuple[SweepKind, ...] = (
@@ -76,13 +82,15 @@ SWEEPS: tuple[SweepKind, ...] = (
     SweepKind(LEFT, "children_ms", cancel_children, LEAVING),
     SweepKind("rule", "rule_ms", rule_by_policy, UNRULED),
 )
+FORGETTING = SweepKind("retention", "", forget, OVER, FORGET_LIMIT)
+"""Asked for by `Retention` and not by `deadlines`; one pass a round, as nobody waits for it."""
 
 
 @dataclass(slots=True)
 class _Course:
     """How a kind of sweep fares. Owner: the one task that sweeps."""
 
-    limit: int = SWEEP_LIMIT
+    limit: int
     skipped: dict[Name, int] = field(default_factory=dict[Name, int])
     """Rows left out, and until when by the monotonic clock."""
 
@@ -101,14 +109,17 @@ class Sweeps:
         clock: Clock,
         kinds: Sequence[SweepKind] = SWEEPS,
         look: Callable[[], Awaitable[Due]] | None = None,
+        retention: Retention | None = None,
     ) -> None:
-        """`look` waits for the next look at what is due and returns it, if somebody looks anyway."""
+        """`look` waits for the next look at what is due and returns it, if somebody looks anyway. Without `retention`
+        nothing is deleted."""
         self._bridge = bridge
         self._store_time = store_time
         self._clock = clock
         self._kinds = kinds
         self._next_look = look or self._look
-        self._courses = {kind.name: _Course() for kind in kinds}
+        self._retention = retention
+        self._courses = {kind.name: _Course(kind.limit) for kind in (*kinds, FORGETTING)}
 
     async def run(self) -> None:
         """Sweep until cancelled. Raises only `StoreFailed`."""
@@ -116,12 +127,19 @@ class Sweeps:
             busy = await self._trying("due", self._due) or []
             while busy:
                 busy = [kind for kind in busy if await self._trying(kind.name, partial(self._pass, kind))]
+            if self._retention is not None:
+                await self._trying(FORGETTING.name, partial(self._forget, self._retention))
 
     async def _due(self) -> list[SweepKind]:
         """Return the sweeps that have something to do."""
         due = await self._next_look()
         now_ms = await self._store_time.now_ms()
         return [kind for kind in self._kinds if (due[kind.due] or now_ms + 1) <= now_ms]
+
+    async def _forget(self, retention: Retention) -> None:
+        """Delete one batch of what ended long ago, if it is time to look for it."""
+        if await retention.due(self._store_time) and await self._pass(FORGETTING):
+            retention.more()
 
     async def _look(self) -> Due:
         await self._clock.sleep(SWEEP_SECONDS)
@@ -153,7 +171,7 @@ class Sweeps:
             return False
         except Exception as error:  # noqa: BLE001 - whatever a row did to it, the others are not to wait
             return await self._isolate(kind, limit, skip, error)
-        course.limit = min(limit * 4, SWEEP_LIMIT)
+        course.limit = min(limit * 4, kind.limit)
         return found >= limit
 
     async def _isolate(self, kind: SweepKind, limit: int, skip: frozenset[Name], error: Exception) -> bool:

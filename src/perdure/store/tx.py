@@ -87,6 +87,11 @@ class Tx:
         """Return the row locked by this transaction, with the changes made so far."""
         return self._executions.get(execution)
 
+    def forget(self, rows: Iterable[ExecutionRow]) -> None:
+        """Take locked executions for deleted: whoever asks for one from here on finds none. All was written out."""
+        for row in rows:
+            del self._executions[row.id]
+
     def create(self, row: ExecutionRow) -> None:
         """Add a new execution; the transaction holds it as if locked."""
         self._executions[row.id] = row

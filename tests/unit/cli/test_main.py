@@ -57,6 +57,7 @@ def test_the_version_is_said(capsys: pytest.CaptureFixture[str]) -> None:
         ["effects", "rule", "exe_1", "turn 1/tool/x", "maybe"],
         ["effects", "rule", "exe_1", "turn 1/tool/x", "happened", "--value", "{"],
         ["server", "--port", "70000"],
+        ["server", "--retention", "a month"],
         ["server", "--store", "mysql://x/y"],
         ["server", "--log-level", "loud"],
         ["worker"],
