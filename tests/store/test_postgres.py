@@ -12,10 +12,14 @@ import pytest
 
 import postgres_server
 from commit_cutting_proxy import cutting_proxy
+from engine_bench import step
+from locking_bench import LockingBench
+from perdure.engine.park import Finish, finish
 from perdure.errors import InvalidInput, Unreachable
 from perdure.store.postgres import PostgresStore, open_postgres
 from perdure.store.writer import ThreadedWriter
 from perdure.system import SystemRandom
+from perdure.testing.clock import FakeClock
 from perdure.testing.store_contract import contract_queries
 from store_operations import Put, Waiter, keys_in, put
 
@@ -50,6 +54,35 @@ def test_a_commit_whose_answer_is_lost_is_run_again(postgres_database: str) -> N
         assert keys_in(store) == [*(f"{number:02}" for number in range(50)), "before"]
         writer.stop()
         store.close()
+
+
+def test_the_tables_that_change_most_are_vacuumed_early(postgres_database: str) -> None:
+    open_database(postgres_database).close()
+    with psycopg.connect(postgres_database) as database:
+        found = database.execute(
+            "SELECT relname, reloptions FROM pg_class WHERE relkind = 'r' AND reloptions IS NOT NULL"
+        ).fetchall()
+    kept = {name: dict(option.split("=") for option in options) for name, options in found}
+    churning = {name for name, options in kept.items() if options.get("autovacuum_vacuum_scale_factor") == "0"}
+    assert churning == {"ready", "owned", "timers", "deadlines"}
+    assert kept["executions"]["fillfactor"] == "70"
+    assert {"tasks", "events"} <= kept.keys()
+
+
+def test_an_event_of_an_execution_touches_no_index_but_a_change_of_state_does(postgres_database: str) -> None:
+    """An index on what changes with each event would make it several times as much to write."""
+    store = open_database(postgres_database)
+    bench = LockingBench(store, FakeClock())  # type: ignore[arg-type] - a store is a store
+    for _ in range(3):
+        held = bench.owned()
+        bench.record(held, step())
+        bench.do(finish, Finish(held.ref, held.fence, 2, 0, "complete", '{"output":{"result":1}}'))
+    store.close()  # its connection tells the statistics what it did, at the latest now
+    query = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'executions'"
+    with psycopg.connect(postgres_database, autocommit=True) as database:
+        while (found := database.execute(query).fetchone()) is None or found[0] < 9:
+            continue
+    assert found == (9, 3)  # of each: its claim, an event, its end
 
 
 def test_an_address_that_nobody_answers_at_is_said_without_its_password() -> None:

@@ -2,8 +2,8 @@
 
 Files are `migrations/NNNN_name.sql`, never changed once released: their checksums are stored. In them
 `{check:column:Enum}` becomes the CHECK of a column by `core/states.py` (a state added later needs a migration that
-widens it), and `{narrow}` becomes WITHOUT ROWID on SQLite. On PostgreSQL text sorts by bytes, as it does on SQLite,
-whatever the database's locale.
+widens it), and `{narrow}` becomes WITHOUT ROWID on SQLite. What stands between `{postgres}` and `{end}` is done there
+alone. On PostgreSQL text sorts by bytes, as it does on SQLite, whatever the database's locale.
 """
 
 from __future__ import annotations
@@ -171,6 +171,7 @@ def _rendered(text: str, dialect: str) -> str:
     """Fill in what differs between databases and what comes from the state tables."""
     text = re.sub(r"\{check:(\w+):(\w+)\}", lambda m: states.check_clause(m[1], getattr(states, m[2])), text)
     text = text.replace("{narrow}", "WITHOUT ROWID" if dialect == "sqlite" else "")
+    text = re.sub(r"\{postgres\}(.*?)\{end\}", r"\1" if dialect == "postgres" else "", text, flags=re.DOTALL)
     return re.sub(r"\bTEXT\b", 'TEXT COLLATE "C"', text) if dialect == "postgres" else text
 
 
