@@ -10,6 +10,7 @@ import pytest
 
 BENCH = Path(__file__).parents[2] / "bench"
 BRIEFLY = {
+    "capacity": ["--seconds", "0.3", "--concurrency", "5"],
     "ceiling": ["--seconds", "0.1"],
     "dispatch": ["--count", "3"],
     "idle": ["--workers", "2", "--seconds", "1", "--no-bar"],
