@@ -270,6 +270,20 @@ def test_a_file_that_is_gone_is_noticed_before_more_is_accepted(tmp_path: Path) 
     store.close()
 
 
+@pytest.mark.parametrize("then", ["gone", "another store"])
+def test_nothing_is_read_from_what_came_in_the_place_of_the_file(tmp_path: Path, then: str) -> None:
+    path, other = tmp_path / "perdure.db", tmp_path / "other.db"
+    open_file(other).close()
+    store = open_file(path)
+    path.rename(tmp_path / "elsewhere.db")
+    if then == "another store":
+        other.rename(path)
+    with pytest.raises(StoreFailed) as caught, store.read() as reads:
+        reads.row("definition", company="c", digest="d")
+    assert caught.value.code == "store_moved"
+    store.close()
+
+
 def test_a_lock_held_by_another_program_is_waited_for_then_asked_again(store: SqliteStore) -> None:
     with closing(sqlite3.connect(store.place, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")

@@ -82,7 +82,7 @@ class SqliteStore:
         """Set by `take_over`; from then on each transaction checks that nobody took the store over since."""
         self._file = _identity(link.place)
         self._life = life = Life(f"store {link.place}")
-        self._readers = ReaderPool(lambda: SqliteReader(open_link(link.place, statements, writes=False), life, clock))
+        self._readers = ReaderPool(lambda: SqliteReader(self._open_reading(statements), life, clock))
         self._log = WriteAheadLog(link, self._readers, clock)
 
     @contextmanager
@@ -111,6 +111,19 @@ class SqliteStore:
             raise
         except Again as error:
             raise _locked(error) from error
+
+    def _open_reading(self, statements: Mapping[str, Statement]) -> SqliteLink:
+        try:
+            link = open_link(self.place, statements, writes=False)
+        except StoreFailed:
+            self._check_file()  # if it is no longer there, that says more
+            raise
+        try:
+            self._check_file()
+        except StoreFailed:
+            link.close()
+            raise
+        return link
 
     def take_over(self, on_takeover: Callable[[Tx], None] | None = None) -> int:
         """Begin a new ownership and return its number. The caller holds the file's lock: see ownership.py.

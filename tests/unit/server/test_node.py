@@ -108,12 +108,14 @@ async def test_a_file_that_is_moved_away_fails_the_node_and_says_what_to_do(tmp_
             while True:  # it looks again whenever its clock has gone on far enough
                 await node.add_key("acme", "k", "pdk_1")
 
-    with pytest.raises(StoreFailed) as refused:
-        await until_it_is_noticed()
-    assert refused.value.code == "store_moved"
-    assert isinstance(node.failure, StoreFailed)
-    assert not node.ready()
-    await asyncio.to_thread(node.stop)
+    try:
+        with pytest.raises(StoreFailed) as refused:
+            await until_it_is_noticed()
+        assert refused.value.code == "store_moved"
+        assert isinstance(node.failure, StoreFailed)
+        assert not node.ready()
+    finally:
+        await asyncio.to_thread(node.stop)
 
 
 async def test_a_bug_that_ends_the_executor_is_seen_from_outside(tmp_path: Path) -> None:
