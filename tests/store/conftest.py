@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -37,3 +38,14 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
         yield LockingBench(store, FakeClock())  # type: ignore[arg-type] - a store is a store
     finally:
         store.close()
+
+
+@pytest.fixture
+def servers(postgres_database: str) -> Iterator[tuple[Bench, Bench]]:
+    """The engine's operations over one PostgreSQL, twice."""
+    with ExitStack() as open_ones:
+        stores = [open_postgres(postgres_database, random=SeededRandom(n)) for n in (1, 2)]
+        for store in stores:
+            open_ones.callback(store.close)
+        first, second = (LockingBench(store, FakeClock()) for store in stores)  # type: ignore[arg-type]
+        yield first, second

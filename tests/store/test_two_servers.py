@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-
-import pytest
-
+from at_once import at_once
 from calendar_starts import schedule
 from engine_bench import AGENT, COMPANY, SPEC, Bench, request
-from locking_bench import LockingBench
 from perdure.core import codec
 from perdure.core.items import OpenToken, SetTimer, StartChild
 from perdure.core.tokens import hash_of
@@ -21,44 +15,8 @@ from perdure.engine.schedule import fire_schedules, make_schedule
 from perdure.engine.signal import signal
 from perdure.engine.sweep import fire_timers
 from perdure.engine.token import EndToken, TokenEnded, end_token, expire_tokens
-from perdure.store.postgres import open_postgres
-from perdure.testing.clock import FakeClock, SeededRandom
 
 ROUNDS = 15
-PATIENCE = 60
-
-
-@pytest.fixture
-def servers(postgres_database: str) -> Iterator[tuple[Bench, Bench]]:
-    with ExitStack() as open_ones:
-        stores = [open_postgres(postgres_database, random=SeededRandom(n)) for n in (1, 2)]
-        for store in stores:
-            open_ones.callback(store.close)
-        first, second = (LockingBench(store, FakeClock()) for store in stores)  # type: ignore[arg-type]
-        yield first, second
-
-
-def at_once(*things: Callable[[], object]) -> list[object]:
-    """Run these in threads that begin together; return what they gave. Their errors are raised here."""
-    together = threading.Barrier(len(things))
-    gave: dict[int, object] = {}
-    raised: list[BaseException] = []
-
-    def run(place: int, thing: Callable[[], object]) -> None:
-        together.wait(PATIENCE)
-        try:
-            gave[place] = thing()
-        except BaseException as error:  # noqa: BLE001 - the test's to see
-            raised.append(error)
-
-    threads = [threading.Thread(target=run, args=(place, thing)) for place, thing in enumerate(things)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE)
-    assert not raised
-    assert len(gave) == len(things), "they wait for each other for ever"
-    return [gave[place] for place in range(len(things))]
 
 
 def parked(bench: Bench, *items: object) -> str:
