@@ -10,6 +10,7 @@ from typing import TypeVar
 from perdure.client.channel import Ask
 from perdure.client.follow import Follower
 from perdure.client.functions import HttpFunctionSource
+from perdure.client.http_queues import HttpQueues
 from perdure.client.http_waits import HttpSchedules, HttpWaits
 from perdure.client.tasks import HttpTaskSource
 from perdure.core import states
@@ -38,7 +39,7 @@ __all__ = ["HttpApi", "HttpTaskSource"]
 T = TypeVar("T")
 
 
-class HttpApi(HttpWaits, HttpSchedules):
+class HttpApi(HttpWaits, HttpSchedules, HttpQueues):
     """`Api` of the company that the key belongs to, at `url`. Belongs to the event loop that first uses it."""
 
     def functions(self) -> HttpFunctionSource:

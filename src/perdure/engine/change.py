@@ -7,7 +7,7 @@ from typing import Any
 from perdure.core import states
 from perdure.core.delivery import is_simulation
 from perdure.core.events import Kind
-from perdure.engine.wake import wake
+from perdure.engine.wake import SOON_MS, wake
 from perdure.store.protocol import Row
 from perdure.store.rows import ExecutionRow
 from perdure.store.tx import Tx
@@ -33,10 +33,13 @@ def set_task(
     )
     if task["state"] == states.Task.UNCERTAIN:
         unwatch(tx, execution, task["address"])
+    queue = f"{execution.company}/{task['queue']}"
     if again:
-        tx.announce("tasks", f"{execution.company}/{task['queue']}", after_ms=pause_ms)
+        tx.announce("tasks", queue, after_ms=pause_ms)
     elif task["doubt"] or task["intent"] is not None:  # an equal call may have been held because of it
-        tx.announce("tasks", f"{execution.company}/{task['queue']}")
+        tx.announce("tasks", queue)
+    if task["limited"] and task["state"] in states.TASK_HELD:  # others may have been held back by a limit
+        tx.announce("tasks", queue, after_ms=SOON_MS)
 
 
 def unwatch(tx: Tx, execution: ExecutionRow, address: str) -> None:

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from perdure.core import states
 from perdure.core.events import Event, Kind
+from perdure.core.queues import QueueView
 from perdure.core.spoken import moment, span
 from perdure.core.views import Finding
 from perdure.core.work import SERVER_QUEUE, Lane, WorkerInfo
 from perdure.engine.query import held_by, progress_of
+from perdure.engine.queues import queue_views
 from perdure.engine.task import rules_of
 from perdure.engine.uncertain import settled_ms
 from perdure.store.protocol import Reads, Row
@@ -33,7 +35,7 @@ def task_findings(
             case states.Task.UNCERTAIN:
                 found.append(_uncertain(task, probes.get(task["address"]), now_ms))
             case states.Task.READY:
-                found.append(_ready(task, tasks, events, workers, now_ms))
+                found.append(_ready(reads, task, tasks, events, workers, now_ms))
             case _:
                 found.append(_held(task, workers, now_ms))
     return [*found, *_dead(row, tasks, events)]
@@ -54,7 +56,12 @@ def _uncertain(task: Row, probe: Row | None, now_ms: int) -> Finding:
 
 
 def _ready(
-    task: Row, tasks: Sequence[Row], events: Sequence[Event], workers: Sequence[WorkerInfo], now_ms: int
+    reads: Reads,
+    task: Row,
+    tasks: Sequence[Row],
+    events: Sequence[Event],
+    workers: Sequence[WorkerInfo],
+    now_ms: int,
 ) -> Finding:
     if task["run_at_ms"] > now_ms:
         last = next((e for e in reversed(events) if e.address == task["address"] and "error" in e.data), None)
@@ -69,10 +76,20 @@ def _ready(
         what = f"{task['tool']} at {task['address']!r} waits until it is known what becomes of the equal call"
         return Finding("note", f"{what} at {twin['address']!r}.")
     since = f"since {moment(task['run_at_ms'])} ({span(now_ms - task['run_at_ms'])})"
+    [queue] = queue_views(reads, task["company"], now_ms, task["queue"])
+    if queue.paused:
+        what = f"{task['tool']} waits {since}: queue {queue.name} is paused, by {queue.changed_by}."
+        return Finding("problem", what, f"perdure queues resume {queue.name}")
     missing = _missing(task, workers)
     if missing is not None:
         return Finding("problem", f"{task['tool']} waits {since}, and {missing}.", "perdure worker MODULE:AGENT")
-    return Finding("note", f"{task['tool']} waits for a free slot on queue {task['queue']}, {since}.")
+    return Finding("note", f"{task['tool']} waits for a free slot on queue {queue.name}, {since}{_limits_of(queue)}.")
+
+
+def _limits_of(queue: QueueView) -> str:
+    """Say what may hold a task back even if workers are free."""
+    most = "" if queue.concurrency is None else f", {queue.leased} of {queue.concurrency} that may be are under way"
+    return most if queue.rate is None else f"{most}, at most {queue.rate} come in {queue.per_seconds:g} s"
 
 
 def _missing(task: Row, workers: Sequence[WorkerInfo]) -> str | None:

@@ -10,6 +10,7 @@ from perdure.core import codec, states
 from perdure.core.work import LeasedTask, LeaseRequest
 from perdure.engine.change import stopped, whose
 from perdure.engine.complete import forgotten, key_forgotten
+from perdure.engine.room import Rooms
 from perdure.engine.tries import attempt_ms, out_of_time, watch_tries
 from perdure.engine.uncertain import lose
 from perdure.store.operation import Steps, operation
@@ -39,27 +40,45 @@ def _keys(row: Lease) -> tuple[str, ...]:
 
 @operation(keys=_keys)
 def lease(tx: Tx, rows: Sequence[Lease]) -> Steps[list[LeasedTask]]:
-    """Reserve up to `slots` tasks each, the longest due first within a lane.
+    """Reserve up to `slots` tasks each, the longest due first within a lane, within the limits of their queues.
 
     The same nonce gets the same tasks again. Tasks of paused or stuck executions stay where they are, and so do calls
-    that are equal to one of which nobody knows whether it acted.
+    that are equal to one of which nobody knows whether it acted, and those of paused queues.
     """
-    taken: set[tuple[str, str]] = set()
-    picked = [_again(tx, row) or _pick(tx, row, taken) for row in rows]
+    again = [_again(tx, row) for row in rows]
+    rooms = Rooms()
+    picked = _pick_all(tx, rows, again, rooms)
+    if rooms.short:  # costs nothing where no queue has limits
+        rooms.look(tx, {(row.company, lane.queue) for row in rows for lane in row.request.lanes})
+        picked = _pick_all(tx, rows, again, rooms)
     yield [Ref(task["shard"], task["execution"]) for tasks in picked for task in tasks]
-    return [_reserve(tx, row.request, tasks) for row, tasks in zip(rows, picked, strict=True)]
+    given = [_reserve(tx, row.request, tasks, rooms) for row, tasks in zip(rows, picked, strict=True)]
+    rooms.settle(tx)
+    return given
 
 
 def _again(tx: Tx, row: Lease) -> list[Row]:
     return tx.rows("tasks_of_nonce", company=row.company, worker=row.request.worker, nonce=row.request.nonce)
 
 
-def _pick(tx: Tx, row: Lease, taken: set[tuple[str, str]]) -> list[Row]:
+def _pick_all(tx: Tx, rows: Sequence[Lease], again: Sequence[list[Row]], rooms: Rooms) -> list[list[Row]]:
+    """Pick for each; or stop where limits are met that are not known yet."""
+    taken: set[tuple[str, str]] = set()
+    picked: list[list[Row]] = []
+    for row, same in zip(rows, again, strict=True):
+        picked.append(same or _pick(tx, row, taken, rooms))
+        if rooms.short:
+            break
+    return picked
+
+
+def _pick(tx: Tx, row: Lease, taken: set[tuple[str, str]], rooms: Rooms) -> list[Row]:
     picked: list[Row] = []
     for lane in row.request.lanes:
-        free = row.request.slots - len(picked)
+        key = row.company, lane.queue
+        free = min(row.request.slots - len(picked), rooms.left(key))
         if free <= 0:
-            break
+            continue
         found = tx.rows(
             "ready_tasks",
             company=row.company,
@@ -69,18 +88,20 @@ def _pick(tx: Tx, row: Lease, taken: set[tuple[str, str]]) -> list[Row]:
             now_ms=tx.now_ms,
             limit=free + len(taken),
         )
-        fresh = [task for task in found if (task["execution"], task["address"]) not in taken][:free]
+        fresh = rooms.allow(key, [task for task in found if (task["execution"], task["address"]) not in taken][:free])
         taken.update((task["execution"], task["address"]) for task in fresh)
         picked += fresh
     return picked
 
 
-def _reserve(tx: Tx, request: LeaseRequest, tasks: list[Row]) -> list[LeasedTask]:
+def _reserve(tx: Tx, request: LeaseRequest, tasks: list[Row], rooms: Rooms) -> list[LeasedTask]:
     tasks = [task for task in tasks if _wanted(tx, task) and not _too_late(tx, task)]
     updated = tx.each("lease_task", [_reservation(tx, request, task) for task in tasks])
     given = [(task, rows[0]) for task, rows in zip(tasks, updated, strict=True) if rows]
     for task, _ in given:
         watch_tries(tx, task)
+        if task["state"] == states.Task.READY:
+            rooms.start((task["company"], task["queue"]))
     return [_leased(task, row, request.lease_ms, tx.now_ms) for task, row in given]
 
 
@@ -118,6 +139,7 @@ def _reservation(tx: Tx, request: LeaseRequest, task: Row) -> dict[str, Any]:
         "now_ms": tx.now_ms,
         "lease_ms": request.lease_ms,
         "lease_until_ms": tx.now_ms + request.lease_ms,
+        "limited": task["queue_limited"],
     }
 
 

@@ -13,6 +13,9 @@ from perdure.store.tx import Tx
 
 KEPT_MS = 100
 """How long others leave an execution to the worker that parked it and may still have its live coroutine. A hint."""
+SOON_MS = 1
+"""When those are to ask again who wait for tasks of executions that a transaction does not hold: a wish that stands
+cannot be granted inside it."""
 
 
 def wake(tx: Tx, row: ExecutionRow) -> None:

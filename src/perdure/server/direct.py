@@ -45,6 +45,7 @@ from perdure.engine.start import Start, start
 from perdure.engine.stored import value_of
 from perdure.errors import InvalidInput
 from perdure.server.answers import check_answer
+from perdure.server.direct_queues import DirectQueues
 from perdure.server.direct_schedules import DirectSchedules
 from perdure.server.direct_waits import DirectWaits
 from perdure.store.protocol import Reads
@@ -61,13 +62,14 @@ POLL_SECONDS = 5.0
 """How often a follower looks without a hint."""
 
 
-class DirectApi(DirectWaits, DirectSchedules):
+class DirectApi(DirectWaits, DirectSchedules, DirectQueues):
     """`Api` of one company over a node."""
 
     def __init__(self, node: Node, company: str) -> None:
         given = (node.bridge, company, node.parts.clock, node.parts.random)
         DirectWaits.__init__(self, *given)
         DirectSchedules.__init__(self, *given, _read_definition)
+        DirectQueues.__init__(self, node.bridge, company, node.look_time)
         self._node = node
 
     async def info(self) -> ServerInfo:

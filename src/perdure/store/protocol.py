@@ -1,7 +1,7 @@
 """What a database must do to be a store. The contract suite in `perdure.testing.store_contract` says it in tests.
 
-Lock order, everywhere: executions in (shard, id) order, then task, waitpoint, `ready` and timer rows. New unique keys
-go in sorted.
+Lock order, everywhere: queues in (company, name) order, then executions in (shard, id) order, then task, waitpoint,
+`ready` and timer rows. New unique keys go in sorted.
 """
 
 from __future__ import annotations

@@ -37,6 +37,7 @@ class Tx:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._executions: dict[str, ExecutionRow] = {}
+        self._locked = False
         self._events: dict[str, list[dict[str, Any]]] = {}
         """Not written yet, by execution, in `seq` order."""
         self._written: dict[str, list[dict[str, Any]]] = {}
@@ -79,9 +80,15 @@ class Tx:
 
     def lock(self, refs: Iterable[Ref]) -> None:
         """Lock executions in (shard, id) order and read them. Unknown ones are left out. Called once, by the writer."""
+        self._locked = True
         wanted = {ref.execution: ref.shard for ref in refs if ref.execution not in self._executions}
         for row in self.named("lock_executions", wanted):
             self._executions[row["id"]] = execution_row(row)
+
+    @property
+    def locked(self) -> bool:
+        """Whether executions are locked already: what comes before them in the order of locks is not waited for."""
+        return self._locked
 
     def execution(self, execution: str) -> ExecutionRow | None:
         """Return the row locked by this transaction, with the changes made so far."""

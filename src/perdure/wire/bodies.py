@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from perdure.core.codec import Json
 from perdure.core.events import Event
 from perdure.core.functions import ClaimRequest, Entry, HeldExecution, Reply
+from perdure.core.queues import QueueLimits, QueueView
 from perdure.core.schedules import Missed, ScheduleView
 from perdure.core.views import ApprovalView, Decision, EffectView, Finding, ForkEdits, Ruling, TaskView
 from perdure.core.work import LEASE_MS, Answer, Held, LeasedTask, LeaseRequest, Report, WorkerInfo
@@ -80,6 +81,36 @@ class ScheduleList:
     """Schedules by name."""
 
     items: tuple[ScheduleView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueBody:
+    """`PUT /v1/queues/{queue}`: all of its limits; one that is not given, or null, is lifted."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+    concurrency: int | None = None
+    rate: int | None = None
+    per_seconds: float | None = None
+    by: str = ""
+
+    @property
+    def limits(self) -> QueueLimits:
+        return QueueLimits(self.concurrency, self.rate, self.per_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class ByBody:
+    """Who asks for it."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueList:
+    """Queues by name."""
+
+    items: tuple[QueueView, ...]
 
 
 @dataclass(frozen=True, slots=True)

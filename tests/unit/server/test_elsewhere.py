@@ -14,6 +14,7 @@ import pytest
 
 from node_bench import AGENT, COMPANY, PATIENCE, NodeBench, node_over, tool
 from perdure.core.events import Kind
+from perdure.core.queues import QueueLimits
 from perdure.core.work import Lane
 from perdure.models.scripted import call, say
 from perdure.server.elsewhere import Elsewhere, lane_topic
@@ -89,3 +90,34 @@ async def test_what_a_look_found_empty_need_not_be_asked_for(tmp_path: Path) -> 
             await bench.start(tool("work"))
             await until_heard(heard, LANE[0])
             assert not elsewhere.no_tasks([LANE])
+
+
+async def test_room_in_a_queue_with_a_limit_is_heard_of_from_another_server(tmp_path: Path) -> None:
+    hub, heard = Hub(), asyncio.Queue[Note]()
+    async with node_over(tmp_path, [call("work"), say("done")]) as bench, hearing(bench, hub) as elsewhere:
+        await bench.api.set_queue("default", QueueLimits(concurrency=1))
+        with hub.listening([LANE], heard.put_nowait):
+            for _ in range(2):
+                await bench.start(tool("work"))
+            [task] = await bench.lease("work")
+            for _ in range(2):  # the first look may have begun before
+                await elsewhere.deadlines()
+            while not heard.empty():
+                heard.get_nowait()
+            await bench.done(task, "worked")
+            await until_heard(heard, LANE[0])
+
+
+async def test_a_queue_that_goes_on_is_heard_of_from_another_server(tmp_path: Path) -> None:
+    hub, heard = Hub(), asyncio.Queue[Note]()
+    async with node_over(tmp_path, [call("work"), say("done")]) as bench, hearing(bench, hub) as elsewhere:
+        await bench.api.pause_queue("default")
+        with hub.listening([LANE], heard.put_nowait):
+            await bench.start(tool("work"))
+            await until_heard(heard, LANE[0])
+            for _ in range(2):
+                await elsewhere.deadlines()
+            while not heard.empty():
+                heard.get_nowait()
+            await bench.api.resume_queue("default")
+            await until_heard(heard, LANE[0])

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from perdure.core import states
 from perdure.core.chain import LogPage
+from perdure.core.queues import QueueView
 from perdure.core.schedules import ScheduleRequest, ScheduleView
 from perdure.core.views import (
     ApprovalView,
@@ -29,6 +30,7 @@ from perdure.server.stream import EventStream
 from perdure.wire import codec, frames, routes
 from perdure.wire.bodies import (
     ApprovalList,
+    ByBody,
     CompleteBody,
     DecisionBody,
     EffectList,
@@ -38,6 +40,8 @@ from perdure.wire.bodies import (
     ForkBody,
     MapBody,
     MessageBody,
+    QueueBody,
+    QueueList,
     ReasonBody,
     RetryBody,
     RulingBody,
@@ -185,6 +189,31 @@ async def resume_schedule(call: Caller, schedule: str) -> Response:
 @router.post(routes.SCHEDULE_TRIGGER, response_model=Started, summary="Begin now, beside the ticks")
 async def trigger_schedule(call: Caller, schedule: str, body: TriggerBody | None = None) -> Response:
     return _reply(await call.api.trigger_schedule(schedule, nonce=(body or TriggerBody()).nonce))
+
+
+@router.get(routes.QUEUES, response_model=QueueList, summary="What waits for workers, by queue, and under which limits")
+async def queues(call: Caller) -> Response:
+    return _reply(QueueList(tuple(await call.api.queues())))
+
+
+@router.get(routes.QUEUE, response_model=QueueView, summary="One queue")
+async def queue(call: Caller, queue: str) -> Response:
+    return _reply(await call.api.queue(queue))
+
+
+@router.put(routes.QUEUE, response_model=QueueView, summary="Set all of a queue's limits")
+async def set_queue(call: Caller, queue: str, body: QueueBody) -> Response:
+    return _reply(await call.api.set_queue(queue, body.limits, by=call.by(body.by)))
+
+
+@router.post(routes.QUEUE_PAUSE, response_model=QueueView, summary="Give nothing out until it is resumed")
+async def pause_queue(call: Caller, queue: str, body: ByBody | None = None) -> Response:
+    return _reply(await call.api.pause_queue(queue, by=call.by((body or ByBody()).by)))
+
+
+@router.post(routes.QUEUE_RESUME, response_model=QueueView, summary="Give out again")
+async def resume_queue(call: Caller, queue: str, body: ByBody | None = None) -> Response:
+    return _reply(await call.api.resume_queue(queue, by=call.by((body or ByBody()).by)))
 
 
 @router.post(

@@ -6,43 +6,49 @@ JOIN executions e ON e.shard = CAST(CAST(w.value AS TEXT) AS INTEGER) AND e.id =
 -- name: look
 -- All that a look asks for, in one query: since when the newest ready execution of some lanes is ready, given as
 -- {lane: 0}; when the first and the last of the ready tasks of some lanes became due, given as
--- {company: {queue: {agent: {tool: 0}}}}, and of those of every company on some queues, given as {queue: 0}; and when the
--- next of each kind of thing is due.
+-- {company: {queue: {agent: {tool: 0}}}}, with, of a queue that people said something of, when that was, and of one with a
+-- limit, how much of it is taken; the same of those of every company on some queues, given as {queue: 0}; and when the next
+-- of each kind of thing is due.
 SELECT 'ready' AS kind, w.key AS name, '' AS queue, '' AS agent, '' AS tool,
-    (SELECT MAX(r.since_ms) FROM ready r WHERE r.lane = w.key) AS first_ms, CAST(NULL AS BIGINT) AS last_ms
+    (SELECT MAX(r.since_ms) FROM ready r WHERE r.lane = w.key) AS first_ms, CAST(NULL AS BIGINT) AS last_ms,
+    CAST(NULL AS BIGINT) AS changed_ms, 0 AS held
 FROM json_each(:lanes) w
 UNION ALL
 SELECT 'tasks', c.key, q.key, a.key, l.key,
     (SELECT MIN(t.run_at_ms) FROM tasks t WHERE t.company = c.key AND t.queue = q.key AND t.agent = a.key
         AND t.tool = l.key AND t.state = 'ready' AND t.run_at_ms <= :now_ms),
     (SELECT MAX(t.run_at_ms) FROM tasks t WHERE t.company = c.key AND t.queue = q.key AND t.agent = a.key
-        AND t.tool = l.key AND t.state = 'ready' AND t.run_at_ms <= :now_ms)
+        AND t.tool = l.key AND t.state = 'ready' AND t.run_at_ms <= :now_ms),
+    (SELECT s.changed_ms FROM queues s WHERE s.company = c.key AND s.name = q.key),
+    (SELECT COUNT(*) FROM queues s JOIN tasks h ON h.company = s.company AND h.queue = s.name
+        AND h.state IN ('leased', 'begun')
+        WHERE s.company = c.key AND s.name = q.key AND s.concurrency IS NOT NULL)
 FROM json_each(:tasks) c CROSS JOIN json_each(c.value) q CROSS JOIN json_each(q.value) a CROSS JOIN json_each(a.value) l
 UNION ALL
-SELECT 'served', o.key, '', '', '', MIN(t.run_at_ms), MAX(t.run_at_ms)
+SELECT 'served', o.key, '', '', '', MIN(t.run_at_ms), MAX(t.run_at_ms), NULL, 0
 FROM json_each(:served) o CROSS JOIN (SELECT id FROM companies UNION SELECT CAST(:own AS TEXT)) c
 JOIN tasks t ON t.company = c.id AND t.queue = o.key AND t.state = 'ready' AND t.run_at_ms <= :now_ms
 GROUP BY o.key
 UNION ALL
-SELECT 'due', 'timer_ms', '', '', '', (SELECT MIN(due_ms) FROM timers), NULL
+SELECT 'due', 'timer_ms', '', '', '', (SELECT MIN(due_ms) FROM timers), NULL, NULL, 0
 UNION ALL
-SELECT 'due', 'task_ms', '', '', '', (SELECT MIN(lease_until_ms) FROM tasks WHERE state IN ('leased', 'begun')), NULL
+SELECT 'due', 'task_ms', '', '', '', (SELECT MIN(lease_until_ms) FROM tasks WHERE state IN ('leased', 'begun')), NULL, NULL, 0
 UNION ALL
-SELECT 'due', 'owned_ms', '', '', '', (SELECT MIN(lease_until_ms) FROM owned), NULL
+SELECT 'due', 'owned_ms', '', '', '', (SELECT MIN(lease_until_ms) FROM owned), NULL, NULL, 0
 UNION ALL
-SELECT 'due', 'schedule_ms', '', '', '', (SELECT MIN(next_ms) FROM schedules WHERE paused = 0), NULL
+SELECT 'due', 'schedule_ms', '', '', '', (SELECT MIN(next_ms) FROM schedules WHERE paused = 0), NULL, NULL, 0
 UNION ALL
-SELECT 'due', 'token_ms', '', '', '', (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'token'), NULL
+SELECT 'due', 'token_ms', '', '', '', (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'token'), NULL, NULL, 0
 UNION ALL
-SELECT 'due', 'approval_ms', '', '', '', (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'approval'), NULL
+SELECT 'due', 'approval_ms', '', '', '', (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'approval'), NULL, NULL, 0
 UNION ALL
-SELECT 'due', 'escalation_ms', '', '', '', (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'escalation'), NULL
+SELECT 'due', 'escalation_ms', '', '', '', (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'escalation'), NULL, NULL, 0
 UNION ALL
-SELECT 'due', 'children_ms', '', '', '', (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'children'), NULL
+SELECT 'due', 'children_ms', '', '', '', (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'children'), NULL, NULL, 0
 UNION ALL
-SELECT 'due', 'tries_ms', '', '', '', (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'tries'), NULL
+SELECT 'due', 'tries_ms', '', '', '', (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'tries'), NULL, NULL, 0
 UNION ALL
-SELECT 'due', 'rule_ms', '', '', '', (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'rule'), NULL;
+SELECT 'due', 'rule_ms', '', '', '', (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'rule'), NULL, NULL, 0;
 
 -- name: keep_worker
 -- Say that a worker is connected to a server.

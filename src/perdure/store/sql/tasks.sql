@@ -21,12 +21,17 @@ JOIN tasks t ON t.shard = CAST(CAST(a.value AS TEXT) AS INTEGER) AND t.execution
 
 -- name: ready_tasks
 -- Candidates of one lane, the longest due first, with what their scheduling said. One whose twin, by its arguments, may
--- have acted unknown to anybody is held; so is one whose twin by intent is under way.
-SELECT t.*, v.data FROM tasks t
+-- have acted unknown to anybody is held; so is one whose twin by intent is under way. A paused queue has none.
+SELECT t.*, v.data, COALESCE((
+    SELECT 1 FROM queues q WHERE q.company = :company AND q.name = :queue
+      AND (q.concurrency IS NOT NULL OR q.rate IS NOT NULL)
+), 0) AS queue_limited
+FROM tasks t
 JOIN executions e ON e.shard = t.shard AND e.id = t.execution
 JOIN events v ON v.shard = t.shard AND v.execution = t.execution AND v.seq = t.scheduled_seq
 WHERE t.company = :company AND t.queue = :queue AND t.agent = :agent AND t.tool = :tool
   AND t.state = 'ready' AND t.run_at_ms <= :now_ms AND e.state NOT IN ('paused', 'stuck')
+  AND NOT EXISTS (SELECT 1 FROM queues p WHERE p.company = :company AND p.name = :queue AND p.paused = 1)
   AND NOT EXISTS (
     SELECT 1 FROM tasks u
     WHERE u.execution = t.execution AND u.doubt = 1 AND u.tool = t.tool AND u.digest = t.digest
@@ -42,7 +47,7 @@ ORDER BY t.run_at_ms LIMIT :limit;
 
 -- name: tasks_of_nonce
 -- What a worker was given in answer to one request, should it ask again.
-SELECT t.*, v.data FROM tasks t
+SELECT t.*, v.data, t.limited AS queue_limited FROM tasks t
 JOIN events v ON v.shard = t.shard AND v.execution = t.execution AND v.seq = t.scheduled_seq
 WHERE t.worker = :worker AND t.company = :company AND t.state IN ('leased', 'begun') AND t.state = 'leased'
   AND t.nonce = :nonce;
@@ -52,7 +57,7 @@ WHERE t.worker = :worker AND t.company = :company AND t.state IN ('leased', 'beg
 UPDATE tasks SET
     state = 'leased', fence = fence + :raised, attempt = attempt + :raised,
     worker = :worker, nonce = :nonce, started_ms = :now_ms, first_ms = COALESCE(first_ms, :now_ms),
-    lease_ms = :lease_ms, lease_until_ms = :lease_until_ms, updated_ms = :now_ms
+    lease_ms = :lease_ms, lease_until_ms = :lease_until_ms, updated_ms = :now_ms, limited = :limited
 WHERE shard = :shard AND execution = :execution AND address = :address AND fence = :fence AND state = :state
 RETURNING fence, attempt;
 

@@ -1,0 +1,67 @@
+"""Queues as programs see them and hold them back: `runtime.queues`. Every verb has an async twin."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from perdure.client.handle import Connection
+from perdure.core.queues import QueueLimits, QueueView
+
+T = TypeVar("T")
+
+
+class Queues:
+    """The queues of one runtime's server. A queue is there as soon as a tool names it; nobody makes it."""
+
+    def __init__(self, runtime: Connection) -> None:
+        self._runtime = runtime
+
+    async def get_async(self, name: str) -> QueueView:
+        """Return one, whether or not it holds anything. Raises `InvalidInput` (`bad_queue`)."""
+        return await self._runtime.join(self._runtime.api.queue(name))
+
+    def get(self, name: str) -> QueueView:
+        return self._wait(lambda: self.get_async(name))
+
+    async def set_async(
+        self, name: str, *, concurrency: int | None = None, rate: int | None = None, per_seconds: float | None = None
+    ) -> QueueView:
+        """Set all of a queue's limits, for all servers, from the next lease on: one that is not given is lifted.
+
+        `concurrency`: tasks that workers hold at once. `rate`: tasks given out within `per_seconds` (default 1).
+        Raises `InvalidInput` (`bad_queue`), naming the value.
+        """
+        limits = QueueLimits(concurrency, rate, per_seconds)
+        return await self._runtime.join(self._runtime.api.set_queue(name, limits))
+
+    def set(
+        self, name: str, *, concurrency: int | None = None, rate: int | None = None, per_seconds: float | None = None
+    ) -> QueueView:
+        return self._wait(lambda: self.set_async(name, concurrency=concurrency, rate=rate, per_seconds=per_seconds))
+
+    async def pause_async(self, name: str) -> QueueView:
+        """Give nothing out until it is resumed. What is under way goes on."""
+        return await self._runtime.join(self._runtime.api.pause_queue(name))
+
+    def pause(self, name: str) -> QueueView:
+        return self._wait(lambda: self.pause_async(name))
+
+    async def resume_async(self, name: str) -> QueueView:
+        return await self._runtime.join(self._runtime.api.resume_queue(name))
+
+    def resume(self, name: str) -> QueueView:
+        return self._wait(lambda: self.resume_async(name))
+
+    async def list_async(self) -> list[QueueView]:
+        """Return, by name, those that hold tasks and those that somebody set or paused."""
+        return await self._runtime.join(self._runtime.api.queues())
+
+    def list(self) -> list[QueueView]:
+        return self._wait(self.list_async)
+
+    def _wait(self, verb: Callable[[], Awaitable[T]]) -> T:
+        async def here() -> Any:
+            return await verb()
+
+        return self._runtime.wait(here())

@@ -1,0 +1,119 @@
+"""How much room the limits of queues leave to those who lease: for all servers, under locks of the queues' rows.
+
+In the order of locks the rows of queues come before executions. A wish that is granted inside a transaction that holds
+executions already does not wait for such a row: it takes it if it is free, and else comes back a moment later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from perdure.core.codec import Json
+from perdure.store.protocol import Row
+from perdure.store.sql_store import names
+from perdure.store.tx import Tx
+
+Key = tuple[str, str]
+"""Company and queue."""
+
+BUSY_MS = 20
+"""After which a wish looks again that found a queue's row locked."""
+LEAST_MS = 5
+"""After which those are woken, at the earliest, whom a rate holds back."""
+_ALL = 2**31
+"""Room without a limit: more than anybody has slots."""
+
+
+@dataclass(slots=True)
+class Room:
+    """What one queue with limits may still give in this transaction."""
+
+    row: Row
+    left: int
+    """Tasks, by both limits."""
+    credit: int
+    """Of the rate, now."""
+    started: int = 0
+    """Tasks given that cost credit."""
+
+
+class Rooms:
+    """The queues that one lease operation asks of. New, it knows of no limits, and notices whether there are any."""
+
+    def __init__(self) -> None:
+        self._rooms: dict[Key, Room] = {}
+        self._looked = False
+        self._unknown: set[Key] = set()
+        """Queues with limits whose rows are not locked."""
+
+    @property
+    def short(self) -> bool:
+        """Whether a queue with limits has something to give, and its limits are not known."""
+        return bool(self._unknown) and not self._looked
+
+    def left(self, key: Key) -> int:
+        """Return how many more tasks a queue may give."""
+        room = self._rooms.get(key)
+        return _ALL if room is None else room.left
+
+    def allow(self, key: Key, found: list[Row]) -> list[Row]:
+        """Return what may be given of the tasks found in a queue, at most `left`, and count it."""
+        room = self._rooms.get(key)
+        if room is not None:
+            room.left -= len(found)
+        elif found and found[0]["queue_limited"]:
+            self._unknown.add(key)
+            return [] if self._looked else found
+        return found
+
+    def look(self, tx: Tx, keys: Iterable[Key]) -> None:
+        """Lock those of these queues that have limits, and see what these leave."""
+        tree: dict[str, dict[str, Json]] = {}
+        for company, queue in keys:
+            tree.setdefault(company, {})[queue] = 0
+        query = "lock_free_queues" if tx.locked else "lock_queues"
+        self._looked = True
+        self._unknown.clear()
+        # Counted by statements of their own, which see what was committed while the locks were waited for.
+        for row in tx.rows(query, wanted=names(query, {**tree})):
+            self._rooms[row["company"], row["name"]] = _room(tx, row)
+
+    def start(self, key: Key) -> None:
+        """Count a task that was given, for the rate."""
+        if key in self._rooms:
+            self._rooms[key].started += 1
+
+    def settle(self, tx: Tx) -> None:
+        """Keep what is left of each rate, and have those told who may come again: when, if the rate says it."""
+        for (company, queue), room in self._rooms.items():
+            if room.row["rate"] is None:
+                continue
+            period_ms, rate = room.row["period_ms"], room.row["rate"]
+            credit = room.credit - room.started * period_ms
+            if room.started:
+                tx.run("spend_queue", company=company, name=queue, credit=credit, now_ms=tx.now_ms)
+            if credit < period_ms:
+                wait_ms = -(-(period_ms - credit) // rate)
+                tx.announce("tasks", f"{company}/{queue}", after_ms=max(wait_ms, LEAST_MS))
+        for company, queue in self._unknown:
+            tx.announce("tasks", f"{company}/{queue}", after_ms=BUSY_MS)
+
+
+def credit_of(row: Row, now_ms: int) -> int:
+    """Return what a queue's rate has to give now: a lease costs `period_ms` of it."""
+    if row["rate"] is None:
+        return 0
+    earned = max(now_ms - row["credit_ms"], 0) * row["rate"]
+    return min(row["credit"] + earned, row["rate"] * row["period_ms"])
+
+
+def _room(tx: Tx, row: Row) -> Room:
+    credit = credit_of(row, tx.now_ms)
+    left = 0 if row["paused"] else _ALL
+    if left and row["rate"] is not None:
+        left = credit // row["period_ms"]
+    if left and row["concurrency"] is not None:
+        found = tx.row("count_held", company=row["company"], queue=row["name"])
+        left = min(left, max(row["concurrency"] - (found["held"] if found else 0), 0))
+    return Room(row, left, credit)

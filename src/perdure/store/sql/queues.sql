@@ -1,0 +1,57 @@
+-- name: hold_queue
+-- Make a queue's row, or lock the one that there is, and return it.
+INSERT INTO queues (company, name, paused, credit, credit_ms, changed_by, changed_ms)
+VALUES (:company, :name, 0, 0, :now_ms, '', :now_ms)
+ON CONFLICT (company, name) DO UPDATE SET paused = queues.paused
+RETURNING *;
+
+-- name: lock_queues
+-- Those that have limits among some queues, locked in one order; given as {company: {name: 0}}.
+SELECT q.* FROM json_each(:wanted) c CROSS JOIN json_each(c.value) n
+JOIN queues q ON q.company = c.key AND q.name = n.key
+WHERE q.concurrency IS NOT NULL OR q.rate IS NOT NULL
+ORDER BY q.company, q.name;
+
+-- name: lock_free_queues
+-- Likewise, without those that somebody else has locked.
+SELECT q.* FROM json_each(:wanted) c CROSS JOIN json_each(c.value) n
+JOIN queues q ON q.company = c.key AND q.name = n.key
+WHERE q.concurrency IS NOT NULL OR q.rate IS NOT NULL
+ORDER BY q.company, q.name;
+
+-- name: count_held
+-- How many tasks of a queue are leased or begun.
+SELECT COUNT(*) AS held FROM tasks
+WHERE company = :company AND queue = :queue AND state IN ('leased', 'begun');
+
+-- name: spend_queue
+-- Keep what is left of a queue's rate.
+UPDATE queues SET credit = :credit, credit_ms = :now_ms WHERE company = :company AND name = :name;
+
+-- name: set_queue
+-- Change what is said of a queue.
+UPDATE queues SET
+    paused = :paused, concurrency = :concurrency, rate = :rate, period_ms = :period_ms, credit = :credit,
+    credit_ms = :now_ms, changed_by = :by, changed_ms = :now_ms
+WHERE company = :company AND name = :name;
+
+-- name: limit_held
+-- Have it told when tasks end that were leased before their queue had limits.
+UPDATE tasks SET limited = 1
+WHERE company = :company AND queue = :queue AND state IN ('leased', 'begun') AND limited = 0;
+
+-- name: queues_of
+-- What is said of a company's queues; an empty name matches all.
+SELECT * FROM queues WHERE company = :company AND (:name = '' OR name = :name) ORDER BY name;
+
+-- name: queue_backlogs
+-- How many tasks of a company's queues are due, and since when the first is; an empty name matches all.
+SELECT queue, COUNT(*) AS backlog, MIN(run_at_ms) AS oldest_ms FROM tasks
+WHERE company = :company AND state = 'ready' AND run_at_ms <= :now_ms AND (:name = '' OR queue = :name)
+GROUP BY queue;
+
+-- name: queues_held
+-- How many tasks of a company's queues are leased or begun; an empty name matches all. Steps that no queue has are none.
+SELECT queue, COUNT(*) AS held FROM tasks
+WHERE company = :company AND state IN ('leased', 'begun') AND queue <> '' AND (:name = '' OR queue = :name)
+GROUP BY queue;
