@@ -23,6 +23,7 @@ PATIENCE_SECONDS = 40.0
 LOOK_SECONDS = 0.03
 ENDED = frozenset({"completed", "failed", "cancelled"})
 SCHEDULE = "every minute"
+QUEUE = "unused"
 
 
 class Impatient(Exception):
@@ -131,6 +132,18 @@ def schedule(client: Client) -> None:
     quietly(lambda: schedules.delete(SCHEDULE))
 
 
+def queues(client: Client) -> None:
+    """Look at the queues; limit, pause and resume one that holds nothing. Each may be said again."""
+    queues = client.runtime.queues
+    queues.set(QUEUE, concurrency=5, rate=100, per_seconds=60)
+    queues.pause(QUEUE)
+    queues.list()
+    queues.get(QUEUE)
+    queues.resume(QUEUE)
+    found = queues.set(QUEUE)
+    assert (found.paused, found.concurrency, found.rate) == (False, None, None)
+
+
 def tick(client: Client) -> None:
     """Let a schedule begin one by itself. Whoever drives the run has the server's clock skip when it sees the note."""
     _make(client)
@@ -153,6 +166,7 @@ ERRANDS: dict[str, Callable[[Client], None]] = {
     "overdue": overdue,
     "revive": revive,
     "fork": fork,
+    "queues": queues,
     "schedule": schedule,
     "tick": tick,
 }

@@ -77,6 +77,7 @@ SCHEDULING = (
     *("make_schedule", "change_schedule", "create_schedule", "delete_schedule", "trigger_schedule", "schedules"),
     *("schedule", "pause_schedule", "resume_schedule"),
 )
+QUEUES = ("change_queue", "queues", "queue", "set_queue", "pause_queue", "resume_queue")
 _AT_THE_START = frozenset({"migrate", "take_over"})
 """What a server does before it serves, and hardly ever after."""
 _SECOND_LIFE = Way(strikes=(Strike("record.after_commit", "server", 1, ("server",)),))
@@ -120,6 +121,7 @@ WAYS: dict[str, Way] = {
     **dict.fromkeys(("revive", "retry_task"), Way(errands=("revive",))),
     "fork": Way(errands=("fork",)),
     **dict.fromkeys(SCHEDULING, Way(errands=("schedule",))),
+    **dict.fromkeys(QUEUES, Way(errands=("queues",))),
     "fire_schedules": Way(
         errands=("tick",), nudges=(Nudge("note:ticking", "skip", after=61),), expect={"clock_slack_ms": 65_000, **LATE}
     ),
@@ -211,13 +213,13 @@ def operations() -> list[str]:
 
 def requests() -> list[str]:
     """Return the names of all requests that a client or a worker sends: the first text given where one is made."""
-    makers = {"Ask", "_get", "_post", "_tell", "_answers", "_of_one"}
+    makers = {"Ask", "_get", "_post", "_tell", "_answers", "_of_one", "_turn"}
     names: set[str] = set()
     for path in (SOURCE / "client").glob("*.py"):
         for call in _calls(path):
             name = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
             texts = [one.value for one in call.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-            texts = [text for text in texts if text not in ("GET", "POST")]
+            texts = [text for text in texts if text not in ("GET", "POST", "PUT")]
             if name in makers and texts:
                 names.add(texts[0])
     return sorted(names)
@@ -260,6 +262,7 @@ def _holder(name: str) -> str:
 TOURS = (
     ("children", "fork", "revive"),
     ("doubt", "overdue", "unheard"),
+    ("queues",),
     ("rename",),
     ("schedule",),
     ("tick",),
