@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +18,7 @@ from typing import Any, Self, TypeVar
 
 from perdure.agent.agent import Agent
 from perdure.client.discover import key_for, running_server
+from perdure.client.found import Found
 from perdure.client.functions import HttpFunctionSource
 from perdure.client.handle import AgentHandle
 from perdure.client.http import HttpApi
@@ -25,7 +27,6 @@ from perdure.client.queues import Queues
 from perdure.client.results import AgentResult
 from perdure.client.schedules import Schedules
 from perdure.client.tasks import HttpTaskSource
-from perdure.core.views import ExecutionSummary
 from perdure.engine.keys import DEFAULT_COMPANY
 from perdure.engine.sweep import LOCAL_WORKER
 from perdure.errors import UserError
@@ -36,7 +37,7 @@ from perdure.service_loop import ServiceLoop
 from perdure.shared_store import SharedStore
 from perdure.wire.api import Api, TaskSource
 from perdure.wire.worker_lock import default_folder
-from perdure.worker.declared import Declared, durable_definition, start_request
+from perdure.worker.declared import Declared, durable_definition, later, start_request
 from perdure.worker.function_service import FunctionPlace, FunctionServices
 from perdure.worker.loop import Worker, WorkerOptions
 from perdure.worker.main import tool_worker
@@ -46,7 +47,7 @@ T = TypeVar("T")
 _EXIT_THREAD = "perdure-exit"
 
 
-class AgentRuntime(Outside):
+class AgentRuntime(Outside, Found):
     """Runs agents, serves their tools, and reaches executions by id.
 
     With `server_url`, or `PERDURE_URL`, it talks to that server. Otherwise to this user's running server, if there is
@@ -104,22 +105,39 @@ class AgentRuntime(Outside):
     # -- agents --------------------------------------------------------------------------------------------------------
 
     async def start_async(
-        self, declared: Declared, *args: Any, idempotency_key: str | None = None, **named: Any
+        self,
+        declared: Declared,
+        *args: Any,
+        idempotency_key: str | None = None,
+        delay_seconds: float | None = None,
+        start_at: datetime | None = None,
+        **named: Any,
     ) -> AgentHandle:
         """Begin an execution and return at once. When this returns, it survives the death of every process.
 
         An agent takes one input; a durable function its arguments, as JSON. The same `idempotency_key`, name and input
-        again give the first execution; with other input, `Conflict` (`start_key_conflict`).
+        again give the first execution; with other input, `Conflict` (`start_key_conflict`). With `delay_seconds`, or
+        `start_at` (which names a time zone), it waits that long, never shorter, by the store's clock; a cancel ends it
+        before.
         """
         self._ensure_open()
-        request = start_request(declared, args, named, idempotency_key)
+        request = later(start_request(declared, args, named, idempotency_key), delay_seconds, start_at)
         if self._serve_tools:
             self._serve(declared)
         started = await self.join(self.api.start(request))
         return AgentHandle(started.id, self)
 
-    def start(self, declared: Declared, *args: Any, idempotency_key: str | None = None, **named: Any) -> AgentHandle:
-        return self.wait(self._run(self.start_async(declared, *args, idempotency_key=idempotency_key, **named)))
+    def start(
+        self,
+        declared: Declared,
+        *args: Any,
+        idempotency_key: str | None = None,
+        delay_seconds: float | None = None,
+        start_at: datetime | None = None,
+        **named: Any,
+    ) -> AgentHandle:
+        named |= {"idempotency_key": idempotency_key, "delay_seconds": delay_seconds, "start_at": start_at}
+        return self.wait(self._run(self.start_async(declared, *args, **named)))
 
     async def run_async(
         self, declared: Declared, *args: Any, idempotency_key: str | None = None, **named: Any
@@ -145,22 +163,6 @@ class AgentRuntime(Outside):
             self.wait(self._run(self.serve_async(*declared, blocking=blocking)))
         except KeyboardInterrupt:
             self.close()
-
-    def attach(self, execution_id: str) -> AgentHandle:
-        """Return a handle on any execution, by its id alone."""
-        return AgentHandle(execution_id, self)
-
-    async def executions_async(
-        self, *, state: str | None = None, agent: str | None = None, limit: int = 50
-    ) -> list[ExecutionSummary]:
-        """Return executions, newest first."""
-        self._ensure_open()
-        return list((await self.join(self.api.executions(state=state, agent=agent, limit=limit))).items)
-
-    def executions(
-        self, *, state: str | None = None, agent: str | None = None, limit: int = 50
-    ) -> list[ExecutionSummary]:
-        return self.wait(self._run(self.executions_async(state=state, agent=agent, limit=limit)))
 
     # -- the loop between ----------------------------------------------------------------------------------------------
 

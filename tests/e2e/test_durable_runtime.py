@@ -116,7 +116,12 @@ def test_a_start_key_begins_one_execution(opened: Callable[[], AgentRuntime]) ->
 
 def test_arguments_that_do_not_fit_are_refused_before_anything_starts(tmp_path: Path) -> None:
     with AgentRuntime(store=tmp_path / "p.db") as runtime:
-        for args, named in (((), {}), (("ann", 1, 2), {}), (("ann",), {"colour": "red"})):
+        wrong: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+            ((), {}),
+            (("ann", 1, 2), {}),
+            (("ann",), {"colour": "red"}),
+        ]
+        for args, named in wrong:
             with pytest.raises(InvalidInput) as caught:
                 runtime.start(onboard, *args, **named)
             assert caught.value.code == "bad_input"

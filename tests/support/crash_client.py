@@ -76,13 +76,13 @@ class Client:
             self.runtime.serve(self._agent, blocking=False)
         return self.begin(key, self._agent, prompt)
 
-    def begin(self, key: str, declared: Any, *given: str) -> AgentHandle:
+    def begin(self, key: str, declared: Any, *given: str, delay_seconds: float | None = None) -> AgentHandle:
         """Start an execution, or find the one that an earlier life started under the same key."""
         note = self.setup.folder / f"{key}.id"
         if note.exists():
             return AgentHandle(note.read_text(encoding="utf-8"), self.runtime)
         with self._log.asking("start", key=key) as asked:
-            handle = self.runtime.start(declared, *given, idempotency_key=key)
+            handle = self.runtime.start(declared, *given, idempotency_key=key, delay_seconds=delay_seconds)
             asked.execution = handle.execution_id
         draft = note.with_suffix(".part")
         draft.write_text(handle.execution_id, encoding="utf-8")

@@ -144,6 +144,11 @@ def queues(client: Client) -> None:
     assert (found.paused, found.concurrency, found.rate) == (False, None, None)
 
 
+def later(client: Client) -> None:
+    """Begin one that is to wait for its start, longer than it takes to look for what is due."""
+    must_be("completed", client, client.begin("later", side(client), f"{PLEASE}nothing", delay_seconds=1.5))
+
+
 def tick(client: Client) -> None:
     """Let a schedule begin one by itself. Whoever drives the run has the server's clock skip when it sees the note."""
     _make(client)
@@ -167,6 +172,7 @@ ERRANDS: dict[str, Callable[[Client], None]] = {
     "revive": revive,
     "fork": fork,
     "queues": queues,
+    "later": later,
     "schedule": schedule,
     "tick": tick,
 }

@@ -121,6 +121,7 @@ WAYS: dict[str, Way] = {
     **dict.fromkeys(("revive", "retry_task"), Way(errands=("revive",))),
     "fork": Way(errands=("fork",)),
     **dict.fromkeys(SCHEDULING, Way(errands=("schedule",))),
+    "begin_delayed": Way(errands=("later",)),
     **dict.fromkeys(QUEUES, Way(errands=("queues",))),
     "fire_schedules": Way(
         errands=("tick",), nudges=(Nudge("note:ticking", "skip", after=61),), expect={"clock_slack_ms": 65_000, **LATE}
@@ -262,7 +263,7 @@ def _holder(name: str) -> str:
 TOURS = (
     ("children", "fork", "revive"),
     ("doubt", "overdue", "unheard"),
-    ("queues",),
+    ("later", "queues"),
     ("rename",),
     ("schedule",),
     ("tick",),

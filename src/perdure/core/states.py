@@ -86,6 +86,7 @@ TASK_HELD = frozenset({Task.LEASED, Task.BEGUN})
 Table = Mapping[tuple[str, str], str]
 
 EXECUTION_TABLE: Table = {
+    (Execution.READY, "delay"): Execution.WAITING,  # the time that it is to begin at has not come
     (Execution.READY, "claim"): Execution.RUNNING,
     (Execution.RUNNING, "claim"): Execution.RUNNING,  # its holder's lease ran out
     (Execution.CANCELLING, "claim"): Execution.CANCELLING,

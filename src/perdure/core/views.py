@@ -26,6 +26,10 @@ class StartRequest:
     """Scope: company and agent. The same key with the same spec name and input returns the first execution."""
     by: str = ""
     """Who starts it; over HTTP the key's name stands for it."""
+    delay_seconds: float | None = None
+    """How long after the store took it in it begins, at the earliest."""
+    start_at_ms: int | None = None
+    """The time at which it begins, at the earliest, by the store's clock. One of the two, or neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,7 @@ class ApprovalView:
 class WaitView:
     """One thing that an execution waits for."""
 
-    kind: Literal["task", "approval", "timer", "ruling", "model", "message", "token", "signal", "child"]
+    kind: Literal["task", "approval", "timer", "ruling", "model", "message", "token", "signal", "child", "start"]
     address: str
     since_ms: int
     detail: str

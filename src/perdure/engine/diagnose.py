@@ -11,8 +11,10 @@ from perdure.core.events import READABLE_FORMATS, Event, Kind
 from perdure.core.ids import shard_of
 from perdure.core.views import Finding
 from perdure.core.work import WorkerInfo
+from perdure.engine.delay import START
 from perdure.engine.diagnose_tasks import moment, span, task_findings
 from perdure.engine.query import events_between, execution_row_of
+from perdure.engine.query_waits import not_begun_row
 from perdure.store.protocol import Reads, Row
 
 QUIET_MS = 5_000
@@ -189,6 +191,11 @@ def _owner(scene: _Scene, *, quiet: bool) -> Iterator[Finding]:
 
 def _unclaimed(scene: _Scene) -> Finding:
     row = scene.row
+    if not_begun_row(row):
+        found = scene.reads.row("start_of", **scene.scope, kind=START)
+        left_ms = found["due_ms"] - scene.now_ms if found else 0
+        when = f"in {span(left_ms)}" if left_ms > 0 else f"due {span(-left_ms)} ago: no server sweeps this store"
+        return Finding("ok" if left_ms > 0 else "problem", f"it is to begin {when}.")
     if row["log_format"] not in READABLE_FORMATS:
         what = f"its log is of format {row['log_format']}, which this version cannot read. Upgrade the servers."
         return Finding("problem", what)

@@ -9,6 +9,7 @@ from perdure.core import states
 from perdure.core.events import Event, Kind
 from perdure.core.spoken import moment
 from perdure.core.views import ChildView, WaitView
+from perdure.engine.delay import START
 from perdure.store.protocol import Reads, Row
 
 MOST_CHILDREN = 500
@@ -16,12 +17,25 @@ MOST_CHILDREN = 500
 
 
 def outside_waits(reads: Reads, row: Row, events: Sequence[Event]) -> list[WaitView]:
-    """Return the tokens, signals and children that an execution waits for."""
+    """Return the tokens, signals and children that an execution waits for, or its start."""
     if row["state"] in states.TERMINAL:
         return []
     scope = {"shard": row["shard"], "execution": row["id"]}
+    if not_begun_row(row):
+        return [_start(reads, row)]
     tokens = [_token(found) for found in reads.rows("open_tokens_of", **scope)]
     return [*tokens, *_signals(events), *_children(events)]
+
+
+def not_begun_row(row: Row) -> bool:
+    """Say of a stored row what `wake.not_begun` says of a locked one."""
+    return row["state"] == states.Execution.WAITING and not row["fence"]
+
+
+def _start(reads: Reads, row: Row) -> WaitView:
+    found = reads.row("start_of", shard=row["shard"], execution=row["id"], kind=START)
+    when = "" if found is None else f", at {moment(found['due_ms'])}"
+    return WaitView("start", "", row["created_ms"], f"its start{when}")
 
 
 def _token(found: Row) -> WaitView:

@@ -10,6 +10,7 @@ from perdure.core import codec, states
 from perdure.core.events import Kind
 from perdure.core.ids import shard_of
 from perdure.engine.children import leave_children
+from perdure.engine.delay import delay_again
 from perdure.engine.wake import put_ready, shut_out, wake
 from perdure.errors import Conflict, NotFound
 from perdure.store.operation import Steps, operation
@@ -169,7 +170,7 @@ def _resume(tx: Tx, row: Signal, execution: ExecutionRow) -> int | Conflict:
     seq = tx.append(execution, Kind.RESUMED, data={"by": row.by})
     if execution.ownership == states.Ownership.OWNED:  # its owner has not even parked yet
         execution.move("claim")
-    else:
+    elif not delay_again(tx, execution):
         execution.ownership = states.Ownership.READY
         put_ready(tx, execution)
     tx.announce("tasks_all", execution.company)  # its tasks may be leased again

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perdure.core import codec, states
+from perdure.core.codec import Json
 from perdure.core.events import LOG_FORMAT, Kind
 from perdure.core.ids import shard_of
 from perdure.core.views import Started
+from perdure.engine.delay import delay
 from perdure.engine.wake import put_ready
 from perdure.errors import Conflict
 from perdure.store.operation import Steps, operation
@@ -35,6 +37,9 @@ class Start:
     lane: str = ""
     """Name of the durable function that workers run; empty for what servers run."""
     build: str = ""
+    delay_ms: int = 0
+    at_ms: int = 0
+    """By the store's clock. It begins when both this and the delay are over."""
 
     @property
     def digest(self) -> str:
@@ -110,7 +115,10 @@ def _first_of_keys(tx: Tx, rows: Sequence[Start]) -> dict[str, Started | Conflic
 
 
 def create(tx: Tx, row: Start) -> None:
-    """Add the execution with its first event and put it on the ready list. Its definition is stored by the caller."""
+    """Add the execution with its first event and put it on the ready list, or have it wait until it is to begin.
+
+    Its definition is stored by the caller.
+    """
     execution = ExecutionRow(
         shard=shard_of(row.id),
         id=row.id,
@@ -131,6 +139,14 @@ def create(tx: Tx, row: Start) -> None:
         build=row.build,
     )
     tx.create(execution)
-    head = codec.encode({"agent": row.agent, "definition": row.definition, **({"by": row.by} if row.by else {})})
+    start_ms = max(row.at_ms, tx.now_ms + row.delay_ms)
+    facts: dict[str, Json] = {"agent": row.agent, "definition": row.definition}
+    if row.by:
+        facts["by"] = row.by
+    if start_ms > tx.now_ms:
+        facts["start_ms"] = start_ms
+        delay(tx, execution, start_ms)
+    head = codec.encode(facts)
     tx.append(execution, Kind.STARTED, data=f'{head[:-1]},"input":{row.input}}}')
-    put_ready(tx, execution)
+    if start_ms <= tx.now_ms:
+        put_ready(tx, execution)

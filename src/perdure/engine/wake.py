@@ -21,12 +21,17 @@ cannot be granted inside it."""
 def wake(tx: Tx, row: ExecutionRow) -> None:
     """Put a parked execution on the ready list; to an owned one its holder's next append brings the news.
 
-    Paused and stuck executions are never put there: resuming does that.
+    Paused and stuck executions are never put there: resuming does that. Nor is one whose start is still to come.
     """
-    if row.ownership == states.Ownership.PARKED and row.may("wake"):
+    if row.ownership == states.Ownership.PARKED and row.may("wake") and not not_begun(row):
         row.move("wake")
         row.ownership = states.Ownership.READY
         put_ready(tx, row)
+
+
+def not_begun(row: ExecutionRow) -> bool:
+    """Say whether an execution waits for the time that it is to begin at: nobody ever had it."""
+    return row.state == states.Execution.WAITING and not row.fence
 
 
 def put_ready(tx: Tx, row: ExecutionRow, *, abandoned: bool = False) -> None:

@@ -58,6 +58,9 @@ TERMINAL_KINDS = frozenset({Kind.COMPLETED, Kind.FAILED, Kind.CANCELLED})
 PAGE = 1_000
 HEARD = 1_000
 """Hints that a follower keeps while its reader is slow."""
+MOST_DELAY_SECONDS = 10 * 365 * 24 * 3600.0
+LATEST_MS = 253_402_300_799_999
+"""The end of the year 9999: what a date can say."""
 POLL_SECONDS = 5.0
 """How often a follower looks without a hint."""
 
@@ -78,6 +81,7 @@ class DirectApi(DirectWaits, DirectSchedules, DirectQueues):
     async def start(self, request: StartRequest) -> Started:
         text = codec.encode_json(request.spec)
         agent, definition, lane = _read_definition(text)
+        delay_ms, at_ms = _delay_of(request)
         row = Start(
             id=new_id("exe", self._node.parts.clock, self._node.parts.random),
             company=self._company,
@@ -88,6 +92,8 @@ class DirectApi(DirectWaits, DirectSchedules, DirectQueues):
             start_key=request.idempotency_key,
             by=request.by,
             lane=lane,
+            delay_ms=delay_ms,
+            at_ms=at_ms,
         )
         return await self._bridge.ask(start, row)
 
@@ -324,3 +330,21 @@ async def _stirred(stir: asyncio.Event) -> bool:
         return timer.when() > loop.time()
     finally:
         timer.cancel()
+
+
+def _delay_of(request: StartRequest) -> tuple[int, int]:
+    """Return the delay and the time of a start, as the engine takes them. Raises `InvalidInput` (`bad_start`)."""
+    seconds, at_ms = request.delay_seconds, request.start_at_ms
+    if seconds is not None and at_ms is not None:
+        raise InvalidInput(
+            f"delay_seconds is {seconds:g} and start_at_ms is {at_ms}: say one of them, or neither.", code="bad_start"
+        )
+    if seconds is not None and not 0 <= seconds <= MOST_DELAY_SECONDS:
+        raise InvalidInput(
+            f"delay_seconds should be 0 to {MOST_DELAY_SECONDS:.0f} (ten years); found {seconds:g}.", code="bad_start"
+        )
+    if at_ms is not None and not 0 <= at_ms <= LATEST_MS:
+        raise InvalidInput(
+            f"start_at_ms should be milliseconds since 1970, at most {LATEST_MS}; found {at_ms}.", code="bad_start"
+        )
+    return round((seconds or 0) * 1000), at_ms or 0

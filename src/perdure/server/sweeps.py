@@ -15,6 +15,7 @@ from perdure import failpoints
 from perdure.core.ports import Clock
 from perdure.engine.approvals import ESCALATION
 from perdure.engine.children import LEFT
+from perdure.engine.delay import START, STARTING, begin_delayed
 from perdure.engine.due import Name, Pick, Sweep, first_due, name_of
 from perdure.engine.escalate import ESCALATING, escalate_approvals
 from perdure.engine.expire import UNDECIDED, expire_approvals
@@ -72,6 +73,7 @@ class SweepKind:
 
 SWEEPS: tuple[SweepKind, ...] = (
     SweepKind("timers", "timer_ms", fire_timers, TIMERS),
+    SweepKind(START, "start_ms", begin_delayed, STARTING),
     SweepKind("tasks", "task_ms", expire_tasks, SILENT_WORKERS),
     SweepKind("owners", "owned_ms", expire_owned, SILENT_HOLDERS),
     SweepKind(TRIES, "tries_ms", expire_tries, OVERDUE),

@@ -30,6 +30,8 @@ class StartBody:
     input: Json
     idempotency_key: str | None = None
     by: str = ""
+    delay_seconds: float | None = None
+    start_at_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

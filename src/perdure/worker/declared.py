@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
 from types import ModuleType
 from typing import Any
 
@@ -52,6 +54,18 @@ def start_request(
     return StartRequest(spec, input_of(definition, args, named), idempotency_key)
 
 
+def later(request: StartRequest, delay_seconds: float | None, start_at: datetime | None) -> StartRequest:
+    """Return a start that is to begin later. Raises `InvalidInput` (`bad_start`) for a time without a zone."""
+    if start_at is not None and start_at.tzinfo is None:
+        raise InvalidInput(
+            f"start_at is {start_at.isoformat()}, which names no time zone. Give it one: "
+            "datetime(…, tzinfo=ZoneInfo('Europe/Berlin')), or datetime.now(UTC) + timedelta(…).",
+            code="bad_start",
+        )
+    at_ms = None if start_at is None else round(start_at.timestamp() * 1000)
+    return replace(request, delay_seconds=delay_seconds, start_at_ms=at_ms)
+
+
 def input_of(definition: DurableDefinition, args: tuple[Any, ...], named: Mapping[str, Any]) -> Json:
     """Return arguments as `DurableDefinition.arguments` reads them: one as it is, several by name."""
     signature = inspect.signature(definition.function)
@@ -87,6 +101,7 @@ __all__ = [
     "durable_definition",
     "durable_functions",
     "input_of",
+    "later",
     "sorted_out",
     "start_request",
 ]

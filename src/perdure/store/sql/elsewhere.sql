@@ -38,6 +38,8 @@ SELECT 'due', 'owned_ms', '', '', '', (SELECT MIN(lease_until_ms) FROM owned), N
 UNION ALL
 SELECT 'due', 'schedule_ms', '', '', '', (SELECT MIN(next_ms) FROM schedules WHERE paused = 0), NULL, NULL, 0
 UNION ALL
+SELECT 'due', 'start_ms', '', '', '', (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'start'), NULL, NULL, 0
+UNION ALL
 SELECT 'due', 'token_ms', '', '', '', (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'token'), NULL, NULL, 0
 UNION ALL
 SELECT 'due', 'approval_ms', '', '', '', (SELECT MIN(due_ms) FROM deadlines WHERE kind = 'approval'), NULL, NULL, 0

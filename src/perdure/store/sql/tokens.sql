@@ -20,6 +20,10 @@ ON CONFLICT (shard, execution, address, kind) DO UPDATE SET due_ms = excluded.du
 -- Take a deadline off, once.
 DELETE FROM deadlines WHERE shard = :shard AND execution = :execution AND address = :address AND kind = :kind;
 
+-- name: start_of
+-- When an execution is to begin.
+SELECT due_ms FROM deadlines WHERE shard = :shard AND execution = :execution AND address = '' AND kind = :kind;
+
 -- name: deadlines_due
 -- Deadlines of one kind whose time has come.
 SELECT shard, execution, address FROM deadlines
