@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from http_server import Server, serving, start_request
-from perdure.core.queues import QueueLimits, QueueView
-from perdure.core.work import SERVER_QUEUE, Lane, LeasedTask, LeaseRequest, Report
+from perdure.core.queues import DeadFilter, QueueLimits, QueueView
+from perdure.core.work import SERVER_QUEUE, Failure, Lane, LeasedTask, LeaseRequest, Report
 from perdure.errors import PerdureError
 
 pytestmark = pytest.mark.anyio
@@ -46,11 +46,11 @@ async def waiting(server: Server, worker: str) -> AsyncGenerator[asyncio.Task[li
         await asyncio.wait((wish,))
 
 
-async def begun(server: Server, count: int) -> None:
-    """Begin executions, each with a task for a worker, and return when the tasks are there."""
-    for _ in range(count):
-        await server.api().start(start_request("tool"))
+async def begun(server: Server, count: int) -> list[str]:
+    """Begin executions, each with a task for a worker, and return them when the tasks are there."""
+    ids = [(await server.api().start(start_request("tool"))).id for _ in range(count)]
     await until(lambda: _backlog(server, count))
+    return ids
 
 
 async def _listening(server: Server) -> bool:
@@ -139,3 +139,23 @@ async def test_who_waits_gets_a_task_when_the_queue_goes_on(tmp_path: Path) -> N
         async with waiting(server, "w1") as wish:
             await server.api().resume_queue("default")
             assert len(await wish) == 1
+
+
+async def test_what_failed_for_good_is_listed_the_same_way_on_both(tmp_path: Path) -> None:
+    async with serving(tmp_path / "s.db") as server:
+        ids = await begun(server, 3)
+        tasks = await lease(server, "w1", slots=3)
+        for execution in ids:
+            await server.api().pause(execution)  # so that none goes on, and ends
+        failure = Failure("boom", "it broke", permanent=True)
+        reports = [Report(one.execution, one.address, one.fence, "failed", None, failure) for one in tasks]
+        await server.tasks().report("w1", reports)
+        for api in (server.api(), server.node.api("default")):
+            with pytest.raises(PerdureError, match="none that a page gave"):
+                await api.dead_tasks(DeadFilter(), cursor="x")
+            assert (await api.dead_tasks(DeadFilter(queue="mail"))).items == ()
+            first = await api.dead_tasks(DeadFilter(agent="tester"), limit=2)
+            second = await api.dead_tasks(DeadFilter(agent="tester"), cursor=first.cursor, limit=2)
+            assert sorted(one.execution for one in (*first.items, *second.items)) == sorted(ids)
+            assert {one.error for one in first.items} == {"it broke"}
+            assert second.cursor is None

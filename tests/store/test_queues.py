@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from engine_bench import AGENT, COMPANY, Bench, named, once, task, wish
-from perdure.core.queues import QueueLimits, QueueView
-from perdure.core.work import Lane, LeasedTask, WorkerInfo
+from perdure.core.queues import DeadFilter, DeadPage, QueueLimits, QueueView
+from perdure.core.work import Failure, Lane, LeasedTask, WorkerInfo
+from perdure.engine.dead import dead_page
 from perdure.engine.diagnose import diagnose
 from perdure.engine.held import HandBack, hand_back
 from perdure.engine.lease import lease
 from perdure.engine.queues import ChangeQueue, change_queue, queue_views
 from perdure.engine.sweep import tell_time
 from perdure.engine.wake import SOON_MS
+from perdure.errors import InvalidInput
 from perdure.store.batch import Entry
 
 MAIL = (Lane(AGENT, "post", "mail"),)
@@ -255,3 +259,27 @@ def test_the_doctor_says_what_holds_a_call_back(bench: Bench) -> None:
     [(text, command)] = found()
     assert "queue mail is paused, by eve" in text
     assert command == "perdure queues resume mail"
+
+
+def test_what_failed_for_good_is_listed_the_newest_first_page_by_page(bench: Bench) -> None:
+    for n, tool in enumerate(("post", "post", "get")):
+        held = bench.waiting(task(f"t{n}", tool=tool, queue="mail", max_attempts=1, args={"n": n}))
+        [leased] = bench.lease(lanes=(Lane(AGENT, tool, "mail"),))
+        bench.report(leased, "failed", failure=Failure("boom", f"no {n}"))
+        bench.clock.advance(1)
+        last = held.ref.execution
+    ended = bench.waiting(task("t3", queue="mail"))
+    bench.signal(ended.ref.execution, "cancel")
+
+    def page(cursor: str | None = None, limit: int = 2, **wanted: str) -> DeadPage:
+        return bench.read(lambda reads: dead_page(reads, COMPANY, DeadFilter(**wanted), cursor, limit))  # type: ignore[arg-type]
+
+    first = page()
+    assert (first.items[0].execution, first.items[0].code, first.items[0].error) == (last, "boom", "no 2")
+    assert first.cursor is not None
+    second = page(first.cursor)
+    assert ([one.address for one in (*first.items, *second.items)], second.cursor) == (["t2", "t1", "t0"], None)
+    assert [one.address for one in page(tool="get").items] == ["t2"]
+    assert page(queue="other").items == page(agent="other").items == ()
+    with pytest.raises(InvalidInput, match="none that a page gave"):
+        page("nonsense")

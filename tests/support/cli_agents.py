@@ -83,6 +83,7 @@ SCRIPTS: dict[str, list[ModelReply]] = {
     "flaky": [call("flaky"), say("now")],
     "lose": [call("lose"), say("I do not know."), say("Ruled.")],
     "gated": [call("gated"), say("done")],
+    "half": [together(call("odd"), call("pay", {"cents": 5, "to": "Ada"})), say("Half of it.")],
     "odd": [together(call("odd"), call("huge")), say("Both failed.")],
 }
 

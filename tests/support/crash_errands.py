@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from crash_side import PLEASE, family, handing, renaming, side_agent
 from perdure import AgentHandle, Conflict, NotFound
 from perdure.client.stream_events import ExecutionPaused, ToolFailed, ToolScheduled
+from perdure.core.queues import DeadFilter
 
 if TYPE_CHECKING:
     from crash_client import Client
@@ -101,6 +102,7 @@ def revive(client: Client) -> None:
         match event:
             case ToolFailed():
                 (client.setup.folder / "mended").touch()
+                client.runtime.wait(client.runtime.api.dead_tasks(DeadFilter(agent="nobody")))
                 retry = client.runtime.api.retry_task(handle.execution_id, event.address, by="ops", reason="mended")
                 quietly(lambda retry=retry: client.runtime.wait(retry))
                 break

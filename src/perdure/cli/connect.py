@@ -35,6 +35,9 @@ By = Annotated[
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; kept in the log.", show_default=False)]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Execution = Annotated[str, typer.Argument(metavar="EXECUTION", help="The execution's id.", show_default=False)]
+OneOf = Annotated[
+    str | None, typer.Argument(metavar="EXECUTION", help="The execution's id; or --all.", show_default=False)
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perdure.cli.connect import AsJson, By, Execution, Reason, Server, Value, ask, value_of
+from perdure.cli.connect import AsJson, By, Execution, OneOf, Reason, Server, Value, Yes, ask, value_of
 from perdure.cli.moments import moment_ms
 from perdure.core import states
+from perdure.errors import InvalidInput
 
 if TYPE_CHECKING:
     from perdure.client.http import HttpApi
@@ -95,10 +96,63 @@ def watch(
 
 @app.command()
 def cancel(
-    execution: Execution, reason: Reason = "", by: By = "", server: Server = None, as_json: AsJson = False
+    execution: OneOf = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All that have not ended, of what the options say.")
+    ] = False,
+    agent: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With --all: only those of this agent.", show_default=False)
+    ] = None,
+    state: Annotated[
+        states.Execution | None, typer.Option(help="With --all: only those in this state.", show_default=False)
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="WHEN", help="With --all: only those begun since.", show_default=False)
+    ] = None,
+    reason: Reason = "",
+    by: By = "",
+    yes: Yes = False,
+    server: Server = None,
+    as_json: AsJson = False,
 ) -> None:
-    """End an execution as soon as what had begun has reported. Running tools are told."""
-    _tell(server, execution, as_json, lambda api: api.cancel(execution, by=by or _who(), reason=reason))
+    """End an execution as soon as what had begun has reported. Running tools are told.
+
+    With --all: those that are there now, counted and asked about once. Those that are being cancelled already are left
+    alone: a second cancel would skip their cleanup. If it breaks off, the same command goes on.
+    """
+    from perdure.cli import many
+
+    many.only_one("execution", execution, everything, {"--agent": agent, "--state": state, "--since": since})
+    if execution is not None:
+        _tell(server, execution, as_json, lambda api: api.cancel(execution, by=by or _who(), reason=reason))
+        return
+    since_ms = moment_ms(since, "--since")
+    found = ask(server, lambda api: _live(api, agent, state, since_ms))
+    if found and not many.agreed(f"Cancel {len(found)} executions?", yes=yes):
+        raise typer.Abort
+    said = {"by": by or _who(), "reason": reason}
+    outcome = ask(server, lambda api: many.each(found, lambda one: api.cancel(one, **said)))
+    many.tell(outcome, "executions are being cancelled", as_json=as_json)
+
+
+async def _live(api: HttpApi, agent: str | None, state: states.Execution | None, since_ms: int | None) -> list[str]:
+    """Return the executions that a cancel would change."""
+    from perdure.cli import many
+
+    live = [one for one in states.Execution if one not in states.TERMINAL and one != states.Execution.CANCELLING]
+    if state is not None and state not in live:
+        raise InvalidInput(
+            f"--state {state}: there is nothing to cancel. It may be {', '.join(live)}.", code="bad_choice"
+        )
+    found: dict[str, None] = {}  # one may be met in two states
+    for one in live if state is None else [state]:
+        items = await many.pages(
+            lambda cursor, one=one: api.executions(
+                state=one, agent=agent, since_ms=since_ms, cursor=cursor, limit=many.PAGE
+            )
+        )
+        found.update(dict.fromkeys(item.id for item in items))
+    return list(found)
 
 
 @app.command()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perdure.client.channel import Ask, OverHttp
-from perdure.core.queues import QueueLimits, QueueView
+from perdure.core.queues import DeadFilter, DeadPage, QueueLimits, QueueView
 from perdure.wire import bodies, codec, routes
 
 
@@ -28,6 +28,13 @@ class HttpQueues(OverHttp):
 
     async def resume_queue(self, name: str, *, by: str = "") -> QueueView:
         return await self._turn("resume_queue", routes.QUEUE_RESUME, name, by)
+
+    async def dead_tasks(self, wanted: DeadFilter, *, cursor: str | None = None, limit: int = 50) -> DeadPage:
+        given = {"agent": wanted.agent, "tool": wanted.tool, "queue": wanted.queue, "since_ms": wanted.since_ms}
+        query = {
+            name: value for name, value in {**given, "cursor": cursor, "limit": limit}.items() if value is not None
+        }
+        return codec.load(DeadPage, await self._channel.call(Ask("dead_tasks", "GET", routes.DEAD, query)))
 
     async def _turn(self, verb: str, template: str, name: str, by: str) -> QueueView:
         body = codec.dump_given(bodies.ByBody(by))

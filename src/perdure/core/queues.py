@@ -53,6 +53,42 @@ class QueueView:
     changed_ms: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class DeadFilter:
+    """Which calls that failed for good are meant: all if empty."""
+
+    agent: str | None = None
+    tool: str | None = None
+    queue: str | None = None
+    since_ms: int | None = None
+    """Failed then or later."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadTask:
+    """A call that failed for good, in an execution that goes on."""
+
+    execution: str
+    address: str
+    agent: str
+    tool: str
+    queue: str
+    attempt: int
+    """How often it was tried."""
+    failed_ms: int
+    code: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeadPage:
+    """A page of them, the newest first."""
+
+    items: tuple[DeadTask, ...]
+    cursor: str | None
+    """Give it back to get the next page; None on the last."""
+
+
 def check_queue(name: str) -> None:
     """Raise `InvalidInput` (`bad_queue`) for what no tool can name as its queue."""
     if name != SERVER_QUEUE and not _NAME.fullmatch(name):

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from perdure.core.queues import QueueLimits, QueueView, check_limits, check_queue
+from perdure.core.queues import DeadFilter, DeadPage, QueueLimits, QueueView, check_limits, check_queue
+from perdure.engine.dead import dead_page
 from perdure.engine.queues import ChangeQueue, change_queue, queue_views
+from perdure.errors import InvalidInput
 from perdure.server.bridge import Bridge
 from perdure.server.store_time import StoreTime
+
+MOST_DEAD = 1_000
 
 
 class DirectQueues:
@@ -36,6 +40,11 @@ class DirectQueues:
 
     async def resume_queue(self, name: str, *, by: str = "") -> QueueView:
         return await self._change_queue(name, "resume", by)
+
+    async def dead_tasks(self, wanted: DeadFilter, *, cursor: str | None = None, limit: int = 50) -> DeadPage:
+        if not 1 <= limit <= MOST_DEAD:
+            raise InvalidInput(f"limit should be 1 to {MOST_DEAD}, found {limit}.")
+        return await self._bridge.read(lambda reads: dead_page(reads, self._company, wanted, cursor, limit))
 
     async def _change_queue(
         self, name: str, verb: Literal["limit", "pause", "resume"], by: str, limits: QueueLimits | None = None

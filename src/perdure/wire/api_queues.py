@@ -1,10 +1,10 @@
-"""The verbs about queues: what they may give, and how they stand. A part of `wire.api.Api`."""
+"""The verbs about queues: what they may give, how they stand, and what failed. A part of `wire.api.Api`."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from perdure.core.queues import QueueLimits, QueueView
+from perdure.core.queues import DeadFilter, DeadPage, QueueLimits, QueueView
 
 
 class QueuesApi(Protocol):
@@ -30,3 +30,10 @@ class QueuesApi(Protocol):
         ...
 
     async def resume_queue(self, name: str, *, by: str = "") -> QueueView: ...
+
+    async def dead_tasks(self, wanted: DeadFilter, *, cursor: str | None = None, limit: int = 50) -> DeadPage:
+        """Return a page of the calls that failed for good in executions that go on, the newest first.
+
+        `retry_task` puts one back on its queue. Raises `InvalidInput` for a cursor that no page gave.
+        """
+        ...

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from perdure.core import states
 from perdure.core.chain import LogPage
-from perdure.core.queues import QueueView
+from perdure.core.queues import DeadFilter, DeadPage, QueueView
 from perdure.core.schedules import ScheduleRequest, ScheduleView
 from perdure.core.views import (
     ApprovalView,
@@ -190,6 +190,20 @@ async def resume_schedule(call: Caller, schedule: str) -> Response:
 @router.post(routes.SCHEDULE_TRIGGER, response_model=Started, summary="Begin now, beside the ticks")
 async def trigger_schedule(call: Caller, schedule: str, body: TriggerBody | None = None) -> Response:
     return _reply(await call.api.trigger_schedule(schedule, nonce=(body or TriggerBody()).nonce))
+
+
+@router.get(routes.DEAD, response_model=DeadPage, summary="Calls that failed for good, the newest first")
+async def dead_tasks(
+    call: Caller,
+    agent: str | None = None,
+    tool: str | None = None,
+    queue: str | None = None,
+    since_ms: Annotated[int | None, Query(ge=0, le=codec.MAX_INT, description="Failed then or later")] = None,
+    cursor: str | None = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+) -> Response:
+    wanted = DeadFilter(agent, tool, queue, since_ms)
+    return _reply(await call.api.dead_tasks(wanted, cursor=cursor, limit=limit))
 
 
 @router.get(routes.QUEUES, response_model=QueueList, summary="What waits for workers, by queue, and under which limits")

@@ -23,3 +23,6 @@ ALTER TABLE tasks ADD COLUMN limited INTEGER NOT NULL DEFAULT 0;
 -- All who ask by worker ask by company too; with the queue in it, it also counts what a queue has under way.
 DROP INDEX tasks_held;
 CREATE INDEX tasks_held ON tasks (company, worker, queue) WHERE state IN ('leased', 'begun');
+
+-- Calls that have failed for good, the newest of them last.
+CREATE INDEX tasks_dead ON tasks (company, updated_ms) WHERE state = 'dead';

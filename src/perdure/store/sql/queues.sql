@@ -55,3 +55,18 @@ GROUP BY queue;
 SELECT queue, COUNT(*) AS held FROM tasks
 WHERE company = :company AND state IN ('leased', 'begun') AND queue <> '' AND (:name = '' OR queue = :name)
 GROUP BY queue;
+
+-- name: dead_tasks
+-- Calls that failed for good in executions that go on, and how: the newest first; empty filters match all. Durable
+-- functions were told, and have gone on from there.
+SELECT t.execution, t.address, t.agent, t.tool, t.queue, t.attempt, t.updated_ms, (
+    SELECT v.data FROM events v
+    WHERE v.shard = t.shard AND v.execution = t.execution AND v.address = t.address AND v.kind = 'task_failed'
+    ORDER BY v.seq DESC LIMIT 1
+) AS failed
+FROM tasks t JOIN executions e ON e.shard = t.shard AND e.id = t.execution
+WHERE t.company = :company AND t.state = 'dead' AND t.updated_ms >= :since_ms AND t.probe_of IS NULL
+  AND (t.updated_ms, t.execution, t.address) < (:before_ms, :before_execution, :before_address)
+  AND e.lane = '' AND e.state NOT IN ('completed', 'failed', 'cancelled', 'cancelling')
+  AND (:agent = '' OR t.agent = :agent) AND (:tool = '' OR t.tool = :tool) AND (:queue = '' OR t.queue = :queue)
+ORDER BY t.updated_ms DESC, t.execution DESC, t.address DESC LIMIT :limit;
