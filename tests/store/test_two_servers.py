@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from at_once import at_once
 from calendar_starts import schedule
 from engine_bench import AGENT, COMPANY, SPEC, Bench, request
 from perdure.core import codec
 from perdure.core.items import OpenToken, SetTimer, StartChild
 from perdure.core.tokens import hash_of
+from perdure.engine.delay import begin_delayed
 from perdure.engine.due import Sweep
 from perdure.engine.orphans import cancel_children
 from perdure.engine.park import Finish, finish
 from perdure.engine.schedule import fire_schedules, make_schedule
 from perdure.engine.signal import signal
+from perdure.engine.start import start
 from perdure.engine.sweep import fire_timers
 from perdure.engine.token import EndToken, TokenEnded, end_token, expire_tokens
 
@@ -80,3 +84,15 @@ def test_a_child_that_ends_while_its_parent_is_cancelled_locks_nobody_out(server
         for one in first.claim():  # the parent, to be cancelled
             seen = len(first.log(parent)) if one.ref.execution == parent else 1
             first.do(finish, Finish(one.ref, one.fence, seen, 0, "end", "{}"))
+
+
+def test_a_delayed_start_is_made_once(servers: tuple[Bench, Bench]) -> None:
+    first, second = servers
+    for _ in range(ROUNDS):
+        row = replace(first.new(), delay_ms=20)
+        first.do(start, row)
+        begun: list[int] = []
+        while not sum(begun):  # by the database's own clock
+            begun += at_once(*(lambda one=one: one.do(begin_delayed, Sweep(10)) for one in servers))
+        assert second.ready() == [row.id]
+        assert [one.ref.execution for one in second.claim()] == [row.id]
