@@ -21,6 +21,9 @@ BUSY_MS = 20
 """After which a wish looks again that found a queue's row locked."""
 LEAST_MS = 5
 """After which those are woken, at the earliest, whom a rate holds back."""
+MOST_MS = 10_000
+"""Longer than who waits goes without looking by itself, which says anew when the next token comes. So no timers pile up
+for one that comes in days."""
 _ALL = 2**31
 """Room without a limit: more than anybody has slots."""
 
@@ -95,7 +98,8 @@ class Rooms:
                 tx.run("spend_queue", company=company, name=queue, credit=credit, now_ms=tx.now_ms)
             if credit < period_ms:
                 wait_ms = -(-(period_ms - credit) // rate)
-                tx.announce("tasks", f"{company}/{queue}", after_ms=max(wait_ms, LEAST_MS))
+                if wait_ms <= MOST_MS:
+                    tx.announce("tasks", f"{company}/{queue}", after_ms=max(wait_ms, LEAST_MS))
         for company, queue in self._unknown:
             tx.announce("tasks", f"{company}/{queue}", after_ms=BUSY_MS)
 

@@ -65,3 +65,15 @@ def test_a_wish_that_is_granted_by_rate_costs_what_it_took(bench: Bench) -> None
     assert len(take(bench, slots=4)) == 4
     assert len(take(bench, slots=4)) == 2
     assert told(bench) == 1_000
+
+
+def test_a_token_that_comes_late_is_announced_when_it_is_near(bench: Bench) -> None:
+    """Who waits looks again every few seconds, and each look must not leave a timer for the next day."""
+    limited(bench, 1, 86_400.0)
+    assert len(take(bench)) == 1
+    bench.notes.clear()
+    assert take(bench) == []
+    assert [note for note in bench.notes if note.after_ms] == []
+    bench.clock.advance(86_395)
+    assert take(bench) == []
+    assert told(bench) == 5_000
