@@ -9,6 +9,7 @@ from perdure.core.views import Started
 from perdure.engine.delay import START, begin_delayed
 from perdure.engine.diagnose import diagnose
 from perdure.engine.due import Sweep
+from perdure.engine.look import deadlines
 from perdure.engine.query import execution_view
 from perdure.engine.start import Start, start
 from perdure.engine.sweep import tell_time
@@ -110,7 +111,7 @@ def test_one_that_is_due_is_given_to_who_waits_in_the_transaction_that_finds_it(
     bench.notes.clear()
     until_begun(bench, 1)
     assert ("ready", "") in [(note.topic, note.key) for note in bench.notes]
-    assert bench.row("deadlines")["start_ms"] is None  # type: ignore[index]
+    assert bench.read(deadlines)["start_ms"] is None
     assert bench.row("start_of", shard=bench.execution(execution)["shard"], execution=execution, kind=START) is None
 
 

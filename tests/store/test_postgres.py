@@ -49,10 +49,10 @@ def test_a_commit_whose_answer_is_lost_is_run_again(postgres_database: str) -> N
         for number in range(50):
             writer.submit(put, Put(f"{number:02}", (str(number % 5),)), waiter)
         entries = waiter.wait(50)
+        writer.stop()
         assert proxy.cuts == 3
         assert [entry.error for entry in entries] == [None] * 50
         assert keys_in(store) == [*(f"{number:02}" for number in range(50)), "before"]
-        writer.stop()
         store.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import tempfile
 import threading
@@ -10,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PORT = 5432
+_PREPARED = re.compile(rb"(\w+\0)COMMIT\0")
 
 
 class CuttingProxy:
@@ -40,9 +42,11 @@ class CuttingProxy:
 
     def _upward(self, client: socket.socket, server: socket.socket) -> None:
         """From the client to the server: the side that sees a COMMIT coming."""
+        names = {b"COMMIT"}
         with suppress(OSError):  # the server may be the first to leave
             while data := _receive(client):
-                if b"COMMIT" in data and self._left:
+                names.update(_PREPARED.findall(data))  # from then on it comes by this name
+                if self._left and any(name in data for name in names):
                     self._left -= 1
                     self.cuts += 1
                     client.shutdown(socket.SHUT_RDWR)  # nothing reaches the client from here on
