@@ -158,7 +158,7 @@ def _task(one: Execution, address: str, now_ms: int) -> dict[str, Any]:
 def _lease(one: Execution, address: str, now_ms: int) -> dict[str, Any]:
     place = {**_place(one), "address": address, "fence": 0}
     lease = {"lease_ms": 30_000, "lease_until_ms": now_ms + 30_000, "now_ms": now_ms}
-    return {**place, **lease, "worker": "wrk", "nonce": "n" * 32, "raised": 1, "state": states.Task.READY}
+    return {**place, **lease, "worker": "wrk", "nonce": "n" * 32, "raised": 1, "limited": 0, "state": states.Task.READY}
 
 
 def _done(one: Execution, address: str, now_ms: int) -> dict[str, Any]:

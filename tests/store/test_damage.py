@@ -131,7 +131,7 @@ def test_a_table_that_is_not_as_it_was_made_is_named(tmp_path: Path) -> None:
     place = left_by_a_kill(tmp_path)
     open_store(place).close()
     content = place.read_bytes()
-    place.write_bytes(content.replace(b"updated_ms BIGINT", b"updatee_ms BIGINT"))
+    place.write_bytes(content.replace(b"active_ms BIGINT", b"activf_ms BIGINT"))
     owned = open_store(place)
     with pytest.raises(StoreFailed, match="executions is not what") as refused, owned.store.read() as reads:
         reads.rows("lock_executions", wanted="{}")
