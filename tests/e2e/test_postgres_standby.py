@@ -59,10 +59,15 @@ def with_standby(binaries: Path, primary: str, standbys: list[postgres_server.Se
 
 
 def see_to_the_end(cluster: Cluster, server: Running, execution: str) -> None:
-    """Say yes to what an execution asks for, and see that it completes."""
+    """Say yes to what an execution asks for, rule on what was begun as the primary died, and see that it completes."""
     cluster.approve_when_asked(server, execution)
     with cluster.at(server) as runtime:
-        until(lambda: runtime.attach(execution).get_status().status == "completed", "an execution that completes")
+
+        def completed() -> bool:
+            cluster.rule(runtime, execution)
+            return runtime.attach(execution).get_status().status == "completed"
+
+        until(completed, "an execution that completes")
 
 
 def test_what_was_acknowledged_survives_the_promotion_of_a_synchronous_standby(tmp_path: Path) -> None:

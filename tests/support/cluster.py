@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from unittest import mock
@@ -15,7 +15,9 @@ import postgres_server
 from cli_processes import PATIENCE, Home, Running, until
 from crash_agent import PROMPT, Surroundings, agent
 from perdure import AgentRuntime
+from perdure.core.codec import Json
 from perdure.core.events import Event, Kind
+from perdure.errors import Conflict
 from perdure.testing.checker import Expect, check
 from perdure.testing.evidence import Event as Told
 from perdure.testing.evidence import History
@@ -73,6 +75,15 @@ class Cluster:
         with self.at(server) as runtime:
             until(lambda: runtime.attach(execution).get_status().approvals, "the approval")
             runtime.attach(execution).approve(by="ops")
+
+    def rule(self, runtime: AgentRuntime, execution: str) -> None:
+        """Say of each uncertain effect what the world saw of it; too early is asked again by whoever calls again."""
+        for effect in runtime.wait(runtime.api.effects(execution=execution, state="uncertain")):
+            seen = any((one.execution, one.step) == (execution, effect.address) for one in self.world.entries())
+            ruling = "happened" if seen else "run"
+            value: Json = {"seen": True} if seen else None
+            with suppress(Conflict):
+                runtime.wait(runtime.api.rule(execution, effect.address, ruling, by="ops", reason="seen", value=value))
 
     def judge(self) -> list[str]:
         """Return what is wrong, by what was done to the world and what the logs say. All that was begun has ended."""

@@ -22,7 +22,6 @@ from cli_processes import Running
 from cluster import SERVER_LEASE_MS, Cluster, running_cluster
 from crash_agent import PROMPT, Surroundings, agent
 from perdure import AgentRuntime
-from perdure.core.codec import Json
 from perdure.errors import PerdureError
 
 MOST_SECONDS = 120.0
@@ -131,11 +130,7 @@ class Load:
             self.open.discard(execution)
         for _ in status.approvals[:1]:
             handle.approve(by="ops")
-        for effect in runtime.wait(runtime.api.effects(execution=execution, state="uncertain")):
-            seen = any((one.execution, one.step) == (execution, effect.address) for one in self.cluster.world.entries())
-            ruling = "happened" if seen else "run"
-            value: Json = {"seen": True} if seen else None
-            runtime.wait(runtime.api.rule(execution, effect.address, ruling, by="ops", reason="the world", value=value))
+        self.cluster.rule(runtime, execution)
 
 
 def storm(folder: Path, *, seconds: float, seed: int, servers: int, workers: int) -> list[str]:
