@@ -17,7 +17,7 @@ from typing import Any
 
 from perdure.core import states
 from perdure.core.ids import id_of, shard_of
-from perdure.core.views import Wanted
+from perdure.core.views import ExecutionFilter
 from perdure.engine.query import execution_page
 from perdure.store.protocol import Store
 from perdure.store.sqlite import open_sqlite
@@ -85,7 +85,7 @@ def measure(store: Store, wanted: dict[str, Any]) -> list[float]:
     for _ in range(PAGES):
         began = time.perf_counter()
         with store.read() as reads:
-            page = execution_page(reads, "default", Wanted(**wanted), cursor=cursor, limit=50)
+            page = execution_page(reads, "default", ExecutionFilter(**wanted), cursor=cursor, limit=50)
         took.append((time.perf_counter() - began) * 1000)
         cursor = page.cursor
         if cursor is None:

@@ -295,7 +295,7 @@ class InlineStepView:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ExecutionFilter:
     """Which executions a list is to have; None matches all."""
 
     state: str | None = None

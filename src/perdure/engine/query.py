@@ -14,12 +14,12 @@ from perdure.core.ids import id_of, shard_of
 from perdure.core.spoken import moment
 from perdure.core.views import (
     ApprovalView,
+    ExecutionFilter,
     ExecutionSummary,
     ExecutionView,
     Page,
     UsageView,
     WaitView,
-    Wanted,
 )
 from perdure.core.work import Failure
 from perdure.engine.query_waits import outside_waits, parent_of, tree_below
@@ -91,7 +91,9 @@ def execution_view(reads: Reads, company: str, execution: str) -> ExecutionView:
     )
 
 
-def execution_page(reads: Reads, company: str, wanted: Wanted, *, cursor: str | None = None, limit: int) -> Page:
+def execution_page(
+    reads: Reads, company: str, wanted: ExecutionFilter, *, cursor: str | None = None, limit: int
+) -> Page:
     """Return a page of a company's executions, newest first."""
     since_ms, until_ms = wanted.since_ms, wanted.until_ms
     last = AFTER_ALL_IDS if until_ms is None else _id_at(until_ms, ID_SLACK_MS)

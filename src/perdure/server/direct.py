@@ -21,6 +21,7 @@ from perdure.core.views import (
     Decision,
     EffectFilter,
     EffectView,
+    ExecutionFilter,
     ExecutionView,
     Finding,
     ForkEdits,
@@ -30,7 +31,6 @@ from perdure.core.views import (
     Started,
     StartRequest,
     TaskView,
-    Wanted,
 )
 from perdure.core.work import WorkerInfo
 from perdure.engine import ledger, query, query_tasks
@@ -116,7 +116,7 @@ class DirectApi(DirectWaits, DirectSchedules, DirectQueues):
             raise InvalidInput(f"limit should be 1 to {PAGE}, found {limit}.")
         if cursor is not None and not cursor.startswith("exe_"):
             raise InvalidInput(f"cursor {cursor!r} is none that a page gave. Start without one.")
-        wanted = Wanted(state, agent, since_ms, until_ms)
+        wanted = ExecutionFilter(state, agent, since_ms, until_ms)
         return await self._bridge.read(
             lambda reads: query.execution_page(reads, self._company, wanted, cursor=cursor, limit=limit)
         )

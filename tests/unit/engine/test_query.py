@@ -11,7 +11,7 @@ from perdure.core.ids import id_of
 from perdure.core.items import SetTimer
 from perdure.core.rules import TaskRules
 from perdure.core.spoken import moment
-from perdure.core.views import ExecutionView, Wanted
+from perdure.core.views import ExecutionFilter, ExecutionView
 from perdure.core.work import Failure
 from perdure.engine import query, query_tasks
 from perdure.engine.park import Finish, Halt, finish, halt
@@ -145,7 +145,9 @@ def test_pages_hold_every_execution_once_newest_first(bench: Bench) -> None:
     seen: list[str] = []
     cursor = None
     while True:
-        page = bench.read(lambda reads, at=cursor: query.execution_page(reads, "default", Wanted(), cursor=at, limit=2))
+        page = bench.read(
+            lambda reads, at=cursor: query.execution_page(reads, "default", ExecutionFilter(), cursor=at, limit=2)
+        )
         seen += [one.id for one in page.items]
         cursor = page.cursor
         if cursor is None:
@@ -162,7 +164,7 @@ def test_a_page_is_filtered_by_state_agent_and_company(bench: Bench) -> None:
         return [
             one.id
             for one in bench.read(
-                lambda reads: query.execution_page(reads, "default", Wanted(**filters), limit=9)
+                lambda reads: query.execution_page(reads, "default", ExecutionFilter(**filters), limit=9)
             ).items
         ]
 
@@ -180,7 +182,7 @@ def test_a_page_of_a_time_holds_what_was_begun_in_it(bench: Bench) -> None:
     bench.signal(first, "pause")
 
     def page(**window: Any) -> list[str]:
-        found = bench.read(lambda reads: query.execution_page(reads, "default", Wanted(**window), limit=9))
+        found = bench.read(lambda reads: query.execution_page(reads, "default", ExecutionFilter(**window), limit=9))
         return [one.id for one in found.items]
 
     later_ms = began_ms + 1
@@ -201,7 +203,9 @@ def test_pages_of_an_agent_are_newest_first_whatever_their_states(bench: Bench) 
     cursor = None
     while cursor is not None or not seen:
         page = bench.read(
-            lambda reads, at=cursor: query.execution_page(reads, "default", Wanted(agent="clerk"), cursor=at, limit=2)
+            lambda reads, at=cursor: query.execution_page(
+                reads, "default", ExecutionFilter(agent="clerk"), cursor=at, limit=2
+            )
         )
         seen += [one.id for one in page.items]
         cursor = page.cursor
