@@ -101,6 +101,7 @@ EXECUTION_TABLE: Table = {
     (Execution.PAUSED, "resume"): Execution.READY,
     (Execution.STUCK, "resume"): Execution.READY,  # after the code was mended
     (Execution.RUNNING, "stick"): Execution.STUCK,
+    (Execution.WAITING, "stick"): Execution.STUCK,  # what its next task is about cannot be read
     (Execution.PAUSED, "stick"): Execution.STUCK,
     (Execution.READY, "cancel"): Execution.CANCELLING,
     (Execution.RUNNING, "cancel"): Execution.CANCELLING,

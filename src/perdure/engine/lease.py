@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from perdure.core import codec, states
+from perdure.core.codec import Json
 from perdure.core.work import LeasedTask, LeaseRequest
 from perdure.engine.change import stopped, whose
 from perdure.engine.complete import forgotten, key_forgotten
 from perdure.engine.room import Rooms
+from perdure.engine.stored import damaged
 from perdure.engine.tries import attempt_ms, out_of_time, watch_tries
 from perdure.engine.uncertain import lose
+from perdure.engine.wake import hold_back
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Ref, Row
 from perdure.store.tx import Tx
@@ -29,6 +32,13 @@ class Lease:
     def asks(self) -> object:
         """What it is a wish for, whoever asks and how often."""
         return self.company, self.request.lanes
+
+
+class _Said(NamedTuple):
+    """What the log has of a task, and its row has not."""
+
+    args: dict[str, Json]
+    key: str
 
 
 _HOLDING_BACK = frozenset({states.Execution.PAUSED, states.Execution.STUCK})
@@ -95,14 +105,15 @@ def _pick(tx: Tx, row: Lease, taken: set[tuple[str, str]], rooms: Rooms) -> list
 
 
 def _reserve(tx: Tx, request: LeaseRequest, tasks: list[Row], rooms: Rooms) -> list[LeasedTask]:
-    tasks = [task for task in tasks if _wanted(tx, task) and not _too_late(tx, task)]
-    updated = tx.each("lease_task", [_reservation(tx, request, task) for task in tasks])
-    given = [(task, rows[0]) for task, rows in zip(tasks, updated, strict=True) if rows]
-    for task, _ in given:
+    wanted = [task for task in tasks if _wanted(tx, task) and not _too_late(tx, task)]
+    legible = [(task, said) for task in wanted if (said := _legible(tx, task)) is not None]
+    updated = tx.each("lease_task", [_reservation(tx, request, task) for task, _ in legible])
+    given = [(task, said, rows[0]) for (task, said), rows in zip(legible, updated, strict=True) if rows]
+    for task, _, _ in given:
         watch_tries(tx, task)
         if task["state"] == states.Task.READY:
             rooms.start((task["company"], task["queue"]))
-    return [_leased(task, row, request.lease_ms, tx.now_ms) for task, row in given]
+    return [_leased(task, said, row, request.lease_ms, tx.now_ms) for task, said, row in given]
 
 
 def _wanted(tx: Tx, task: Row) -> bool:
@@ -126,6 +137,20 @@ def _too_late(tx: Tx, task: Row) -> bool:
     return True
 
 
+def _legible(tx: Tx, task: Row) -> _Said | None:
+    """Read what was said at its scheduling. If that was damaged, this one is not given, and no other suffers: its
+    execution sticks as soon as nobody holds it."""
+    try:
+        said = codec.decode(task["data"])
+        return _Said(said["args"], said["key"])
+    except (ValueError, TypeError, KeyError) as error:
+        execution = tx.execution(task["execution"])
+        if execution is not None and execution.ownership == states.Ownership.PARKED:
+            why = damaged(f"what was said of task {task['address']!r} at its scheduling", error).message
+            hold_back(tx, execution, "stick", states.Reason.POISON, why)
+        return None
+
+
 def _reservation(tx: Tx, request: LeaseRequest, task: Row) -> dict[str, Any]:
     return {
         "shard": task["shard"],
@@ -143,17 +168,16 @@ def _reservation(tx: Tx, request: LeaseRequest, task: Row) -> dict[str, Any]:
     }
 
 
-def _leased(task: Row, updated: Row, lease_ms: int, now_ms: int) -> LeasedTask:
-    facts = codec.decode(task["data"])
+def _leased(task: Row, said: _Said, updated: Row, lease_ms: int, now_ms: int) -> LeasedTask:
     return LeasedTask(
         execution=task["execution"],
         address=task["address"],
         agent=task["agent"],
         tool=task["tool"],
         queue=task["queue"],
-        args=facts["args"],
+        args=said.args,
         delivery=task["delivery"],
-        key=facts["key"],
+        key=said.key,
         attempt=updated["attempt"],
         fence=updated["fence"],
         lease_ms=lease_ms,

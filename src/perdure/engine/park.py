@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from perdure.core import codec, states
+from perdure.core import states
 from perdure.core.events import Kind
 from perdure.engine.children import leave_children, parents_of, refs_of, tell_parent
 from perdure.engine.inline import leave_claims
 from perdure.engine.record import News, held_by, lost, news
-from perdure.engine.wake import let_go
+from perdure.engine.wake import hold_back, let_go
 from perdure.errors import LeaseLost
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Ref, Row
@@ -172,12 +172,7 @@ def halt(tx: Tx, rows: Sequence[Halt]) -> Steps[Released | LeaseLost]:
             _cancel(tx, execution, parents)
             results.append(Released())
             continue
-        if execution.may(row.event):
-            execution.move(row.event)
-            execution.reason = row.reason
-            kind = Kind.PAUSED if row.event == "pause" else Kind.STUCK
-            facts = {"reason": row.reason, "message": row.message, "by": "perdure"}
-            tx.append(execution, kind, data=codec.encode(facts))
+        hold_back(tx, execution, row.event, row.reason, row.message)
         let_go(tx, execution)
         results.append(Released())
     return results

@@ -6,7 +6,9 @@ changes can wait for its end, where those of a kind go together.
 
 from __future__ import annotations
 
-from perdure.core import states
+from typing import Literal
+
+from perdure.core import codec, states
 from perdure.core.events import Kind
 from perdure.store.rows import ExecutionRow
 from perdure.store.tx import Tx
@@ -55,6 +57,18 @@ def shut_out(tx: Tx, row: ExecutionRow) -> None:
     """End what a holder that never let go of a paused execution may do: the claim after a resume would not know."""
     row.fence += 1
     tx.append(row, Kind.TAKEN_OVER, data={"fence": row.fence})
+
+
+def hold_back(tx: Tx, row: ExecutionRow, event: Literal["pause", "stick"], reason: str, message: str) -> bool:
+    """Have an execution go on only once somebody has acted, and say why in its log. False if its state knows no such
+    thing now."""
+    if not row.may(event):
+        return False
+    row.move(event)
+    row.reason = reason
+    facts = {"reason": reason, "message": message, "by": "perdure"}
+    tx.append(row, Kind.PAUSED if event == "pause" else Kind.STUCK, data=codec.encode(facts))
+    return True
 
 
 def let_go(tx: Tx, row: ExecutionRow) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from engine_bench import AGENT, COMPANY, WORKER, Bench, request, task, wish
 from perdure.core.work import Lane
 from perdure.engine.lease import lease
@@ -35,6 +37,21 @@ def test_a_lease_is_bounded_by_the_free_slots_over_all_lanes(bench: Bench) -> No
     lanes = (Lane(AGENT, "post"), Lane(AGENT, "get"))
     assert [one.tool for one in bench.lease(slots=4, lanes=lanes)] == ["post", "post", "post", "get"]
     assert bench.lease("wrk_2", slots=0, lanes=lanes) == []
+
+
+@pytest.mark.parametrize("damage", ["substr(data, 1, 20)", "replace(data, 'args', 'argt')"])
+def test_a_task_that_was_damaged_keeps_no_other_from_its_worker(damage: str, bench: Bench) -> None:
+    broken, whole = bench.waiting(task()), bench.waiting(task())
+    with bench.store.write() as connection:
+        where = "execution = ? AND kind = 'task_scheduled'"
+        connection.execute(f"UPDATE events SET data = {damage} WHERE {where}", broken.ref.execution)
+    assert [one.execution for one in bench.lease()] == [whole.ref.execution]
+    assert bench.execution(broken.ref.execution)["state"] == "stuck"
+    assert bench.lease("wrk_2", slots=1) == []
+    after = bench.execution(broken.ref.execution)["next_seq"] - 2
+    last = bench.row("events_after", shard=broken.ref.shard, execution=broken.ref.execution, after=after, limit=1)
+    assert last is not None
+    assert "cannot be read" in last["data"]
 
 
 def test_a_lost_answer_is_given_again_without_another_attempt(bench: Bench) -> None:
