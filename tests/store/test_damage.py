@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable
-from contextlib import closing, suppress
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from perdure.errors import StoreFailed, StoreFull
 from perdure.store.ownership import OwnedStore, open_owned
+from perdure.store.sqlite import open_sqlite
 from perdure.store.sqlite_link import SqliteLink
 from perdure.system import SystemClock, SystemRandom
 
@@ -34,6 +36,26 @@ def left_by_a_kill(folder: Path, rows: int = 20) -> Path:
     shutil.copytree(place.parent, left)
     owned.close()
     return left / place.name
+
+
+@contextmanager
+def closing_at_last(owned: OwnedStore) -> Iterator[OwnedStore]:
+    try:
+        yield owned
+    finally:
+        owned.close()
+
+
+def copied(place: Path, to: Path) -> Path:
+    """Take a store as a kill or a power cut in this moment would leave it."""
+    shutil.copytree(place.parent, to)
+    return to / place.name
+
+
+def taken_of(place: Path) -> int:
+    """Return where the part of a log ends that SQLite reads, of a store that is open: its shared memory says so."""
+    shared = place.with_name(place.name + "-shm").read_bytes()
+    return 32 + FRAME * int.from_bytes(shared[16:20], sys.byteorder)
 
 
 def log_of(place: Path) -> Path:
@@ -116,6 +138,25 @@ def test_a_last_transaction_that_is_there_in_part_is_none(tmp_path: Path) -> Non
     flip(log_of(place), end_of(log_of(place)) - 10)
     open_store(place).close()
     assert rows_in(place) == 19
+
+
+def test_what_one_power_cut_leaves_does_not_look_like_damage_after_the_next(tmp_path: Path) -> None:
+    """The first takes the beginning of a long transaction and leaves its end; the log then goes on before that."""
+    place = left_by_a_kill(tmp_path)
+    with closing_at_last(open_store(place)) as owned:
+        accepted = taken_of(place)
+        with owned.store.write() as connection:
+            for number in range(40):
+                connection.run("insert_company", id=f"lost {number}", name="x" * 2000, now_ms=0)
+        place = copied(place, tmp_path / "first")
+    flip(log_of(place), accepted + FRAME * 5)
+    with closing(open_sqlite(place, clock=SystemClock(), random=SystemRandom())) as store:
+        with store.write() as connection:
+            connection.run("insert_company", id="lost", name="", now_ms=0)
+        place, written = copied(place, tmp_path / "second"), taken_of(place)
+    flip(log_of(place), written - 10)
+    open_store(place).close()
+    assert rows_in(place) == 20
 
 
 def test_a_store_that_another_program_opened_after_a_kill_is_taken(tmp_path: Path) -> None:

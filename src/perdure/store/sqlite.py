@@ -22,7 +22,7 @@ from perdure.store.pool import ReaderPool
 from perdure.store.protocol import Again, Row
 from perdure.store.sql_store import Query, load_queries, parse
 from perdure.store.sqlite_link import SqliteLink, Statement, open_link
-from perdure.store.sqlite_log import WriteAheadLog
+from perdure.store.sqlite_log import WriteAheadLog, begin_anew
 from perdure.store.sqlite_reader import SqliteReader
 from perdure.store.tx import Tx
 
@@ -55,6 +55,7 @@ def _open(
 ) -> SqliteStore:
     link = open_link(place, statements, writes=True)
     try:
+        begin_anew(link)
         meta = migrate(Session(link), random, even_aside=even_aside)
         return SqliteStore(link, statements, clock, meta)
     except BaseException:

@@ -30,6 +30,17 @@ WAIT_MS = 200
 log = get_log(__name__)
 
 
+def begin_anew(link: SqliteLink) -> None:
+    """Copy what a former owner's log holds, so that the next transaction begins a log with a mark of its own.
+
+    A power cut may leave the end of a transaction without its beginning. Were the log continued there, what lies behind
+    would pass for a part of it: after the next cut it would look as if something accepted was missing in between.
+    """
+    link.set_patience(WAIT_MS)
+    _checkpoint(link, "RESTART")
+    link.set_patience()
+
+
 class WriteAheadLog:
     """Owner: the writer's thread."""
 
@@ -68,7 +79,7 @@ class WriteAheadLog:
         """
         if self._mark("log_mark", "CAST(CAST(value AS INTEGER) + 1 AS TEXT)"):
             self.uneven = True
-        self._checkpoint("PASSIVE")
+        _checkpoint(self._link, "PASSIVE")
         if self.uneven and self._mark("log_after", "(SELECT value FROM meta WHERE key = 'log_mark')"):
             self.uneven = False
 
@@ -89,7 +100,7 @@ class WriteAheadLog:
     def empty(self) -> None:
         """Copy the whole log into the database file and shrink it to nothing, if no reader is in the way."""
         self._link.set_patience(WAIT_MS)
-        self._checkpoint("TRUNCATE")
+        _checkpoint(self._link, "TRUNCATE")
         self._link.set_patience()
 
     def _reset(self) -> None:
@@ -103,14 +114,15 @@ class WriteAheadLog:
         if (size := self._size()) >= LIMIT_BYTES:
             log.warning("store.log_large", store=str(self._link.place), bytes=size)
 
-    def _checkpoint(self, mode: str) -> None:
-        try:
-            self._link.execute(f"PRAGMA wal_checkpoint({mode})")
-        except (StoreFull, Again):
-            pass  # everything is in the log; the next time will do
-
     def _size(self) -> int:
         try:
             return os.stat(self._path).st_size
         except FileNotFoundError:
             return 0
+
+
+def _checkpoint(link: SqliteLink, mode: str) -> None:
+    try:
+        link.execute(f"PRAGMA wal_checkpoint({mode})")
+    except (StoreFull, Again):
+        pass  # everything is in the log; the next time will do
