@@ -256,11 +256,12 @@ class Run:
             news = await journal.record(self.replay.last_seq, ends) if ends else []
             while True:
                 self._take(news)
-                answer = await journal.finish(self.replay.last_seq, self._active_ms(), *so)
+                seen = self.replay.last_seq  # what is heard of meanwhile may be what it is held for
+                answer = await journal.finish(seen, self._active_ms(), *so)
                 if answer == "ended":
                     return "ended"
                 # Held: paused, or cancelled under its workers. Whoever goes on with it ends it.
-                news = answer if answer != "held" else await journal.park(self.replay.last_seq, 0)
+                news = answer if answer != "held" else await journal.park(seen, 0)
                 if not news:
                     return "halted"
         except LeaseLost:

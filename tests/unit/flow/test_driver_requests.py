@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from driving import Door, drive, driven, gives, run_of, task
-from memory_journal import MemoryLog
-from perdure.core.events import Kind
+from memory_journal import MemoryJournal, MemoryLog
+from perdure.core.codec import digest
+from perdure.core.events import Event, Kind
 from perdure.flow import driver
 from perdure.flow.context import Context, Failed, Try
 
@@ -305,3 +306,33 @@ async def test_a_stop_is_a_wish_that_the_code_looks_at() -> None:
         stage.log.append(Kind.TASK_COMPLETED, "a", value=1)
         assert await stage.outcome == "ended"
         assert stage.log.events[-1].data == {"output": True}
+
+
+async def test_what_it_was_held_for_is_not_slept_through_when_it_ends_while_that_is_heard() -> None:
+    """Cancelled twice, it waits for its workers: the last of them may let go between the refused end and the park."""
+
+    async def code(ctx: Context) -> None:
+        await ctx.task(task("a"))
+
+    log = MemoryLog()
+    log.append(Kind.TASK_SCHEDULED, "a", digest("a"), tool="post")
+    log.append(Kind.CANCEL_REQUESTED)
+    log.append(Kind.CANCEL_REQUESTED)
+    log.held.add("a")
+    run = run_of(code)
+    log.claim(run)
+    assert await run.drive(_LateNews(log, log.fence), log.events) == "ended"
+    assert log.ended
+
+
+class _LateNews(MemoryJournal):
+    """What follows a refused end is heard of while the answer is on its way."""
+
+    async def finish(
+        self, seen: int, active_ms: int, event: Literal["complete", "fail", "end"], data: str
+    ) -> list[Event] | Literal["ended", "held"]:
+        answer = await super().finish(seen, active_ms, event, data)
+        if answer == "held":
+            self._log.held.clear()
+            self._log.append(Kind.TASK_FAILED, "a", error="cancelled", code="cancelled")
+        return answer
