@@ -12,11 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from perdure.core.ids import shard_of
 from perdure.errors import StoreFailed, StoreFull
 from perdure.store.ownership import OwnedStore, open_owned
 from perdure.store.sqlite import open_sqlite
 from perdure.store.sqlite_link import SqliteLink
 from perdure.system import SystemClock, SystemRandom
+from perdure.testing.store_contract.database import put_executions
 
 FRAME = 24 + 4096
 
@@ -219,3 +221,31 @@ def test_a_copy_of_the_log_that_broke_off_is_no_damage(
     again = open_store(place)
     assert rows_in(place) == 1
     again.close()
+
+
+def test_a_column_that_is_missed_only_once_a_row_is_read_is_named(tmp_path: Path) -> None:
+    place = left_by_a_kill(tmp_path)
+    with closing_at_last(open_store(place)) as owned:
+        put_executions(owned.store, "exe_1")
+        with owned.store.write() as connection:
+            known = {"company": "default", "agent": "clerk", "digest": "d0", "spec": "{}"}
+            connection.run("insert_definition", **known, now_ms=0)
+    content = place.read_bytes()
+    place.write_bytes(content.replace(b"active_ms BIGINT", b"activf_ms BIGINT"))
+    with closing_at_last(open_store(place)) as owned, owned.store.read() as reads:
+        row = reads.row("execution_view", shard=shard_of("exe_1"), id="exe_1", company="default")
+        assert row is not None
+        with pytest.raises(StoreFailed, match="no column active_ms") as refused:
+            row["active_ms"]
+    assert (refused.value.code, str(place) in refused.value.message) == ("store_corrupt", True)
+
+
+@pytest.mark.parametrize("key", ["store_id", "token_key", "clock_ms", "owner_epoch"])
+def test_a_store_that_lost_what_it_knows_of_itself_is_refused(key: str, tmp_path: Path) -> None:
+    place = left_by_a_kill(tmp_path)
+    open_store(place).close()
+    with closing(sqlite3.connect(place)) as database, database:
+        database.execute("UPDATE meta SET key = 'kez' WHERE key = ?", (key,))
+    with pytest.raises(StoreFailed, match="meta is not what was written") as refused:
+        open_store(place)
+    assert (refused.value.code, str(place) in refused.value.message) == ("store_corrupt", True)

@@ -128,7 +128,7 @@ class Seen:
     logs: dict[str, Any] | None = None
     """Each execution's events, if it was shown them."""
     broken: tuple[str, ...] = ()
-    """Executions whose chains do not hold."""
+    """Executions whose chains do not hold, or could not be followed."""
     wrote: bool = False
 
 
@@ -141,8 +141,7 @@ def look(disk: Path) -> Seen:
             for view in runtime.executions():
                 events = runtime.wait(runtime.api.events(view.id))
                 logs[view.id] = [[one.seq, str(one.kind), one.address, one.data] for one in events]
-                found = runtime.wait(verify(runtime.api, view.id))
-                broken += [] if found.holds else [view.id]
+                _follow(runtime, view.id, broken)
             for execution in logs:
                 runtime.wait(runtime.api.log(execution))
         return Seen(logs=logs, broken=tuple(broken), wrote=True)
@@ -152,6 +151,12 @@ def look(disk: Path) -> Seen:
         return Seen(error.code, error.message, "", logs, tuple(broken))
     except Exception as error:  # noqa: BLE001 - the very thing that is looked for
         return Seen("", str(error), traceback.format_exc(), logs, tuple(broken))
+
+
+def _follow(runtime: AgentRuntime, execution: str, broken: list[str]) -> None:
+    broken.append(execution)  # until its chain was followed: that may end in a refusal, which says so too
+    if runtime.wait(verify(runtime.api, execution)).holds:
+        broken.pop()
 
 
 def problems_of(seen: Seen, whole: dict[str, Any], disk: Path, *, ended: bool) -> list[str]:

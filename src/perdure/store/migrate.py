@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
@@ -89,23 +89,41 @@ def migrate(
 
     Safe to run from several processes at once and to kill anywhere: the next run goes on where it stopped. Raises
     UserError (`store_newer`) for a database that a later release has been at, and StoreFailed (`store_corrupt`) for one
-    whose steps were not these. One that is not to be run on is refused (`store_aside`, see aside.py) unless
-    `even_aside`.
+    whose steps were not these, or whose `meta` was damaged. One that is not to be run on is refused (`store_aside`, see
+    aside.py) unless `even_aside`.
     """
     steps = load_migrations() if steps is None else steps
     with session.exclusive():
         for statement in statements(_rendered(_FOUNDATION, session.dialect)):
             session.execute(statement)
-        _fill_meta(session, random)
         if not even_aside:
             _refuse_aside(session)
         done = _applied(session, steps)
+        if done < len(steps):  # else it is all there, or was lost: nothing new may take its place unnoticed
+            _fill_meta(session, random)
     for step in steps[done:]:
         with session.exclusive():
             if step.number > _applied(session, steps):  # else another process was faster
                 _apply(session, step)
     with session.exclusive():
-        return {row["key"]: row["value"] for row in session.execute("SELECT key, value FROM meta")}
+        meta = {row["key"]: row["value"] for row in session.execute("SELECT key, value FROM meta")}
+    _check(meta, session.where)
+    return meta
+
+
+def _check(meta: Mapping[str, str], where: str) -> None:
+    try:
+        bytes.fromhex(meta["token_key"])
+        for key in META_KEYS:
+            int(meta[key])
+        if not meta["store_id"]:
+            raise ValueError("no store_id")
+    except (KeyError, ValueError) as error:
+        raise StoreFailed(
+            f"{where}: its table meta is not what was written ({error}). It was damaged, or altered by another "
+            "program: restore it from a backup.",
+            code="store_corrupt",
+        ) from None
 
 
 def _refuse_aside(session: Session) -> None:

@@ -84,6 +84,7 @@ class SqliteLink:
         self.reads_only = False
         self._statements = statements
         self._cursor = database.cursor()
+        self._row = _rows_of(place)
         _open.add(self)
 
     def rows(self, query: str, **params: Any) -> list[Row]:
@@ -127,7 +128,7 @@ class SqliteLink:
         if statement.columns is None:
             statement.columns = tuple(column[0] for column in cursor.description)
         columns = statement.columns
-        return [dict(zip(columns, row, strict=True)) for row in found]
+        return [self._row(zip(columns, row, strict=True)) for row in found]
 
     def execute(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """Run one statement of the store's own, with errors told like those of queries."""
@@ -174,6 +175,18 @@ class SqliteLink:
         if isinstance(found, InternalError) and (name := altered(self.database)):
             return damaged(self.place, f"{error}: {name} is not what this release made")
         return found
+
+
+def _rows_of(place: Path) -> type[dict[str, Any]]:
+    """Make what rows of a file are: one that lacks a column comes of a table whose definition was damaged."""
+
+    class StoredRow(dict[str, Any]):
+        __slots__ = ()
+
+        def __missing__(self, column: str) -> Any:
+            raise damaged(place, f"no column {column} is where this release made one")
+
+    return StoredRow
 
 
 def open_link(place: Path, statements: Mapping[str, Statement], *, writes: bool) -> SqliteLink:
