@@ -9,12 +9,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Literal, cast
 
 import pytest
 
 from perdure.core.ids import shard_of
 from perdure.errors import StoreFailed, StoreFull
 from perdure.store.ownership import OwnedStore, open_owned
+from perdure.store.sql_store import names
 from perdure.store.sqlite import open_sqlite
 from perdure.store.sqlite_link import SqliteLink
 from perdure.system import SystemClock, SystemRandom
@@ -249,3 +251,15 @@ def test_a_store_that_lost_what_it_knows_of_itself_is_refused(key: str, tmp_path
     with pytest.raises(StoreFailed, match="meta is not what was written") as refused:
         open_store(place)
     assert (refused.value.code, str(place) in refused.value.message) == ("store_corrupt", True)
+
+
+@pytest.mark.parametrize("verb", ["write", "read"])
+def test_a_row_without_the_name_that_every_row_has_is_damage(verb: Literal["write", "read"], tmp_path: Path) -> None:
+    """A bit that flips in an index makes such rows: names are looked up as they were found."""
+    with closing_at_last(open_store(tmp_path / "perdure.db")) as owned:
+        opened = owned.store.write() if verb == "write" else owned.store.read()
+        with pytest.raises(StoreFailed, match="no name") as refused, opened as connection:
+            connection.rows("tasks_named", wanted=names("tasks_named", {cast("str", None): 1}))
+        assert (refused.value.code, "perdure.db" in refused.value.message) == ("store_corrupt", True)
+        with pytest.raises(StoreFailed), owned.store.write():
+            pytest.fail("it goes on in a damaged file")

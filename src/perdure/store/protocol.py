@@ -28,6 +28,10 @@ class Again(Exception):
     """
 
 
+class Unsound(Exception):
+    """A row holds what no release writes there. Whose file or database it is in, the store adds."""
+
+
 class Reads(Protocol):
     """Named queries that change nothing."""
 

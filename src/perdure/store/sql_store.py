@@ -16,7 +16,7 @@ from typing import Any
 
 from perdure.core.codec import Json, encode_json
 from perdure.errors import InternalError, InvalidInput
-from perdure.store.protocol import Params
+from perdure.store.protocol import Params, Unsound
 
 SQL = Path(__file__).parent / "sql"
 OVERRIDES = Path(__file__).parent / "overrides"
@@ -105,8 +105,12 @@ def names(query: str, wanted: Mapping[str, Json]) -> str:
     """Return names, and names below names, as the JSON text that a query takes to look all of them up at once.
 
     Raises InvalidInput (`unstorable`) for a name that no row can have; databases differ in how they would misread it.
+    Raises Unsound for one that is no text: only a damaged row gives it.
     """
-    text = encode_json(dict(wanted), query)
+    try:
+        text = encode_json(dict(wanted), query)
+    except InvalidInput:
+        raise Unsound(f"{query} was to look for what is no name: {list(wanted)!r:.80}") from None
     if "\\u" in text:  # something was escaped that plain names do not hold
         _check_names(query, wanted)
     return text

@@ -19,9 +19,9 @@ from perdure.store.clock import StoreClock
 from perdure.store.life import Life
 from perdure.store.migrate import migrate
 from perdure.store.pool import ReaderPool
-from perdure.store.protocol import Again, Row
+from perdure.store.protocol import Again, Row, Unsound
 from perdure.store.sql_store import Query, load_queries, parse
-from perdure.store.sqlite_link import SqliteLink, Statement, open_link
+from perdure.store.sqlite_link import SqliteLink, Statement, damaged, open_link
 from perdure.store.sqlite_log import WriteAheadLog, begin_anew
 from perdure.store.sqlite_reader import SqliteReader
 from perdure.store.tx import Tx
@@ -95,6 +95,11 @@ class SqliteStore:
             self._begin()
             yield link
             self._commit()
+        except Unsound as error:
+            self._roll_back()
+            failed = damaged(self.place, str(error))
+            self._life.fail(failed)
+            raise failed from None
         except BaseException as error:
             self._roll_back()
             if isinstance(error, StoreFailed):
@@ -107,9 +112,10 @@ class SqliteStore:
         try:
             with self._readers.reader() as reader:
                 yield reader
-        except StoreFailed as error:
-            self._life.fail(error)
-            raise
+        except (StoreFailed, Unsound) as error:
+            failed = error if isinstance(error, StoreFailed) else damaged(self.place, str(error))
+            self._life.fail(failed)
+            raise failed from None
         except Again as error:
             raise _locked(error) from error
 
