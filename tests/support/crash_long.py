@@ -110,7 +110,7 @@ PHASES = [
     Phase("failpoints", _failpoints, 15, whole=True),
     *crash_disk.PHASES,
     simulate.PHASE,
-    Phase(RANDOM, _random_kills, 30, due={"kills in flight": 1_000}),
+    Phase(RANDOM, _random_kills, 16, due={"kills in flight": 1_000}),
 ]
 """In the order they are run. Whoever finds another way to look for broken promises adds it before the last."""
 
