@@ -96,6 +96,7 @@ def _row(execution: str) -> dict[str, Any]:
         "cancel_seq": None,
         "origin": "",
         "kept_by": "",
+        "priority": 0,
     }
 
 
@@ -103,7 +104,7 @@ def _start(db: Connection, executions: list[Execution]) -> None:
     started = codec.encode({"agent": "w1", "definition": "d" * 24, "input": "p" * 100})
     db.many("insert_execution", [one.row for one in executions])
     db.many("insert_event", [one.event(db.now_ms, "started", "", started) for one in executions])
-    rest = {"company": "default", "lane": "", "kept_by": "", "since_ms": db.now_ms, "abandoned": 0}
+    rest = {"company": "default", "lane": "", "kept_by": "", "since_ms": db.now_ms, "ahead_ms": 0, "abandoned": 0}
     db.many("insert_ready", [{"shard": one.row["shard"], "execution": one.row["id"], **rest} for one in executions])
 
 
@@ -151,6 +152,7 @@ def _task(one: Execution, address: str, now_ms: int) -> dict[str, Any]:
         "timeout_ms": 0,
         "scheduled_seq": one.row["next_seq"] - 1,
         "approval": None,
+        "ahead_ms": 0,
         "now_ms": now_ms,
     }
 

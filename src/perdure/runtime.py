@@ -13,7 +13,6 @@ from concurrent.futures import Future
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from perdure.agent.agent import Agent
@@ -111,6 +110,7 @@ class AgentRuntime(Outside, Found):
         idempotency_key: str | None = None,
         delay_seconds: float | None = None,
         start_at: datetime | None = None,
+        priority: int = 0,
         **named: Any,
     ) -> AgentHandle:
         """Begin an execution and return at once. When this returns, it survives the death of every process.
@@ -118,10 +118,10 @@ class AgentRuntime(Outside, Found):
         An agent takes one input; a durable function its arguments, as JSON. The same `idempotency_key`, name and input
         again give the first execution; with other input, `Conflict` (`start_key_conflict`). With `delay_seconds`, or
         `start_at` (which names a time zone), it waits that long, never shorter, by the store's clock; a cancel ends it
-        before.
+        before. With a `priority` of 1 to 9 it and its tasks go before those of less, wherever they have to wait.
         """
         self._ensure_open()
-        request = later(start_request(declared, args, named, idempotency_key), delay_seconds, start_at)
+        request = later(start_request(declared, args, named, idempotency_key), delay_seconds, start_at, priority)
         if self._serve_tools:
             self._serve(declared)
         started = await self.join(self.api.start(request))
@@ -134,9 +134,11 @@ class AgentRuntime(Outside, Found):
         idempotency_key: str | None = None,
         delay_seconds: float | None = None,
         start_at: datetime | None = None,
+        priority: int = 0,
         **named: Any,
     ) -> AgentHandle:
         named |= {"idempotency_key": idempotency_key, "delay_seconds": delay_seconds, "start_at": start_at}
+        named |= {"priority": priority}
         return self.wait(self._run(self.start_async(declared, *args, **named)))
 
     async def run_async(
@@ -199,9 +201,7 @@ class AgentRuntime(Outside, Found):
         self._ensure_open()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     async def __aenter__(self) -> Self:
@@ -209,9 +209,7 @@ class AgentRuntime(Outside, Found):
         await asyncio.to_thread(self._ensure_open)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         await asyncio.to_thread(self.close)
 
     def close(self) -> None:
@@ -263,8 +261,8 @@ class AgentRuntime(Outside, Found):
             self._key = self._key or self._service.wait(key_for(self._url))
             self._api, self._source = HttpApi(self._url, self._key), HttpTaskSource(self._url, self._key)
             return
-        models = self._models or Catalog()
-        self._shared = SharedStore(self._store or default_store(), models, self._service, self._join)
+        store, models = self._store or default_store(), self._models or Catalog()
+        self._shared = SharedStore(store, models, self._service, self._join)
         self._api, self._source = self._shared.open()
 
     def _serve(self, *declared: Declared) -> None:

@@ -1,4 +1,4 @@
-"""Starts that are to happen later: agents and durable functions, over HTTP and embedded, through a restart."""
+"""Starts that are to happen later, or before others: agents and durable functions, over HTTP and embedded."""
 
 from __future__ import annotations
 
@@ -82,6 +82,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"delay_seconds": 1.0, "start_at_ms": 5}, "delay_seconds is 1 and start_at_ms is 5: say one of them"),
     ({"delay_seconds": -1.0}, "delay_seconds should be 0 to 315360000 (ten years); found -1."),
     ({"delay_seconds": 1e12}, "delay_seconds should be 0 to 315360000 (ten years); found 1e+12."),
+    ({"priority": 10}, "should be 0, which is what starts have that give none, to 9, the most urgent; found 10."),
+    ({"priority": -1}, "found -1."),
     ({"start_at_ms": -5}, "start_at_ms should be milliseconds since 1970, at most 253402300799999; found -5."),
 ]
 
@@ -100,3 +102,12 @@ async def test_over_http_it_means_the_same_and_what_is_refused_is_named(tmp_path
         await server.api().wait(started.id)
         first, second = (await server.api().events(started.id))[:2]
         assert second.at_ms >= first.data["start_ms"] >= first.at_ms + 300
+        urgent = await server.api().start(replace(start_request("plain"), priority=9))
+        assert (await server.api().execution(urgent.id)).priority == 9
+
+
+@pytest.mark.parametrize("declared", [agent, welcome], ids=["agent", "function"])
+def test_a_start_says_how_urgent_it_is(tmp_path: Path, declared: Any) -> None:
+    with opened(tmp_path) as runtime:
+        execution = runtime.start(declared, "ann", priority=3, delay_seconds=3_600).execution_id
+        assert runtime.wait(runtime.api.execution(execution)).priority == 3

@@ -42,6 +42,8 @@ def head(view: ExecutionView, now_ms: int) -> RenderableType:
     else:
         took = f"took {phrases.duration(view.finished_ms - view.created_ms)}"
     facts += [took, f"active {phrases.duration(view.active_ms)}"]
+    if view.priority:
+        facts.append(f"priority {view.priority}")
     lines: list[RenderableType] = [title, Text(" · ".join(facts), style="dim", overflow="fold")]
     if view.message:
         lines.append(

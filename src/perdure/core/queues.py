@@ -11,6 +11,11 @@ from perdure.errors import InvalidInput
 MOST_AT_ONCE = 1_000_000
 MOST_SECONDS = 31 * 24 * 3600.0
 LEAST_SECONDS = 0.001
+MOST_URGENT = 9
+"""The highest priority. 0, the lowest, is the default."""
+LEVEL_MS = 7 * 24 * 3_600_000
+"""What each level of a priority is worth in time: who is one level higher stands where it would if it had come a week
+earlier. So the higher goes first, and the lower is passed over for so long and no longer."""
 _NAME = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 
@@ -96,6 +101,21 @@ def check_queue(name: str) -> None:
             f"a queue's name is 1 to 64 letters, digits, `_`, `.`, `:` and `-`, or {SERVER_QUEUE} for the tools that "
             f"servers call; found {name[:80]!r}"
         )
+
+
+def check_priority(priority: int) -> None:
+    """Raise `InvalidInput` (`bad_start`) for a priority that cannot be."""
+    if not 0 <= priority <= MOST_URGENT:
+        raise InvalidInput(
+            f"priority should be 0, which is what starts have that give none, to {MOST_URGENT}, the most urgent; found "
+            f"{priority}.",
+            code="bad_start",
+        )
+
+
+def ahead_ms(priority: int) -> int:
+    """Return how far ahead of its time something stands in a line."""
+    return priority * LEVEL_MS
 
 
 def check_limits(limits: QueueLimits) -> None:

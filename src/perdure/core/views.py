@@ -30,6 +30,8 @@ class StartRequest:
     """How long after the store took it in it begins, at the earliest."""
     start_at_ms: int | None = None
     """The time at which it begins, at the earliest, by the store's clock. One of the two, or neither."""
+    priority: int = 0
+    """0 to 9: the higher goes first, wherever it has to wait with others of its company."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +177,7 @@ class ExecutionView:
     """The execution that began it."""
     children: tuple[ChildView, ...] = ()
     """The tree below it: each after its parent."""
+    priority: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,17 +20,16 @@ LEFT = "children"
 
 
 def start_child(tx: Tx, row: ExecutionRow, item: StartChild, *, wanted: bool) -> None:
-    """Create the child, its lineage and the event that says so. Not `wanted`: cancelled before it ever existed."""
+    """Create the child, as urgent as its parent, its lineage and the event that says so. Not `wanted`: cancelled before
+    it ever existed."""
     head = codec.encode({"execution": item.id, "agent": item.agent})
     tx.append(row, Kind.CHILD_STARTED, item.address, item.digest, f'{head[:-1]},"input":{item.input}}}')
     if not wanted:
         tx.append(row, Kind.CHILD_ENDED, item.address, data=ending(item.id, Execution.CANCELLED))
         return
     spec = codec.encode_json(item.spec, "agent")
-    start = Start(
-        item.id, row.company, item.agent, item.definition, spec, item.input, None, lane=item.lane, build=item.build
-    )
-    create(tx, start)
+    given = (item.id, row.company, item.agent, item.definition, spec, item.input, None)
+    create(tx, Start(*given, lane=item.lane, build=item.build, priority=row.priority))
     # An equal definition is there nearly always, and touches nothing; so the order of a batch's rows does not matter.
     tx.later(
         "insert_definition",

@@ -263,6 +263,7 @@ def _create(tx: Tx, row: Fork, origin: ExecutionRow) -> ExecutionRow:
         lane=origin.lane,
         build=row.build or origin.build,
         origin=origin.id,
+        priority=origin.priority,
     )
     tx.create(made)
     tx.run("insert_origin", shard=made.shard, execution=made.id, origin=origin.id, origin_seq=row.at)
@@ -344,5 +345,6 @@ def _task(known: Row, made: ExecutionRow, seq: int, now_ms: int) -> dict[str, An
         "execution": made.id,
         "scheduled_seq": seq,
         "approval": None,
+        "ahead_ms": known["ahead_ms"],
         "now_ms": now_ms,
     }

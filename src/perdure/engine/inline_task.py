@@ -58,5 +58,6 @@ def inline_task(
         "approval": None,
         "digest": item.digest,
         "intent": None,
+        "ahead_ms": 0,
         "now_ms": now_ms,
     }

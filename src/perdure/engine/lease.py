@@ -11,6 +11,7 @@ from perdure.core.codec import Json
 from perdure.core.work import LeasedTask, LeaseRequest
 from perdure.engine.change import stopped, whose
 from perdure.engine.complete import forgotten, key_forgotten
+from perdure.engine.pick import pick_all
 from perdure.engine.room import Rooms
 from perdure.engine.stored import damaged
 from perdure.engine.tries import attempt_ms, out_of_time, watch_tries
@@ -50,17 +51,17 @@ def _keys(row: Lease) -> tuple[str, ...]:
 
 @operation(keys=_keys)
 def lease(tx: Tx, rows: Sequence[Lease]) -> Steps[list[LeasedTask]]:
-    """Reserve up to `slots` tasks each, the longest due first within a lane, within the limits of their queues.
+    """Reserve up to `slots` tasks each, within the limits of their queues, in the order that `pick` knows.
 
     The same nonce gets the same tasks again. Tasks of paused or stuck executions stay where they are, and so do calls
     that are equal to one of which nobody knows whether it acted, and those of paused queues.
     """
     again = [_again(tx, row) for row in rows]
     rooms = Rooms()
-    picked = _pick_all(tx, rows, again, rooms)
+    picked = pick_all(tx, rows, again, rooms)
     if rooms.short:  # costs nothing where no queue has limits
         rooms.look(tx, {(row.company, lane.queue) for row in rows for lane in row.request.lanes})
-        picked = _pick_all(tx, rows, again, rooms)
+        picked = pick_all(tx, rows, again, rooms)
     yield [Ref(task["shard"], task["execution"]) for tasks in picked for task in tasks]
     given = [_reserve(tx, row.request, tasks, rooms) for row, tasks in zip(rows, picked, strict=True)]
     rooms.settle(tx)
@@ -69,39 +70,6 @@ def lease(tx: Tx, rows: Sequence[Lease]) -> Steps[list[LeasedTask]]:
 
 def _again(tx: Tx, row: Lease) -> list[Row]:
     return tx.rows("tasks_of_nonce", company=row.company, worker=row.request.worker, nonce=row.request.nonce)
-
-
-def _pick_all(tx: Tx, rows: Sequence[Lease], again: Sequence[list[Row]], rooms: Rooms) -> list[list[Row]]:
-    """Pick for each; or stop where limits are met that are not known yet."""
-    taken: set[tuple[str, str]] = set()
-    picked: list[list[Row]] = []
-    for row, same in zip(rows, again, strict=True):
-        picked.append(same or _pick(tx, row, taken, rooms))
-        if rooms.short:
-            break
-    return picked
-
-
-def _pick(tx: Tx, row: Lease, taken: set[tuple[str, str]], rooms: Rooms) -> list[Row]:
-    picked: list[Row] = []
-    for lane in row.request.lanes:
-        key = row.company, lane.queue
-        free = min(row.request.slots - len(picked), rooms.left(key))
-        if free <= 0:
-            continue
-        found = tx.rows(
-            "ready_tasks",
-            company=row.company,
-            queue=lane.queue,
-            agent=lane.agent,
-            tool=lane.tool,
-            now_ms=tx.now_ms,
-            limit=free + len(taken),
-        )
-        fresh = rooms.allow(key, [task for task in found if (task["execution"], task["address"]) not in taken][:free])
-        taken.update((task["execution"], task["address"]) for task in fresh)
-        picked += fresh
-    return picked
 
 
 def _reserve(tx: Tx, request: LeaseRequest, tasks: list[Row], rooms: Rooms) -> list[LeasedTask]:

@@ -31,10 +31,10 @@ class Wanted:
 class Found:
     """What a look found; lanes with nothing in them are left out."""
 
-    ready: Mapping[str, int] = field(default_factory=dict[str, int])
-    """By lane: since when its newest execution is ready."""
+    ready: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+    """By lane: where the first and the last of its ready executions stand."""
     tasks: Mapping[CompanyLane, tuple[Any, ...]] = field(default_factory=dict[CompanyLane, tuple[Any, ...]])
-    """By lane: when the first and the last ready one became due; and of a queue with settings, what may make room."""
+    """By lane: where the first and the last that are due stand; and of a queue with settings, what may make room."""
     served: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     due: Mapping[str, int | None] = field(default_factory=dict[str, int | None])
     """When the next of each kind of thing is due, for the sweeps."""
@@ -52,7 +52,7 @@ def look(reads: Reads, wanted: Wanted, now_ms: int) -> Found:
     )
     full = [row for row in rows if row["first_ms"] is not None]
     return Found(
-        {row["name"]: row["first_ms"] for row in full if row["kind"] == "ready"},
+        {row["name"]: (row["first_ms"], row["last_ms"]) for row in full if row["kind"] == "ready"},
         {_lane(row): tuple(row[name] for name in _OF_LANE) for row in full if row["kind"] == "tasks"},
         {row["name"]: (row["first_ms"], row["last_ms"]) for row in full if row["kind"] == "served"},
         {row["name"]: row["first_ms"] for row in rows if row["kind"] == "due"},

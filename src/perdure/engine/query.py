@@ -88,6 +88,7 @@ def execution_view(reads: Reads, company: str, execution: str) -> ExecutionView:
         finished_ms=row["finished_ms"],
         parent=parent_of(reads, row),
         children=tree_below(reads, execution),
+        priority=row["priority"],
     )
 
 

@@ -24,6 +24,7 @@ from perdure.core.items import (
     StartChild,
     StepDone,
 )
+from perdure.core.queues import ahead_ms
 from perdure.core.rules import rules_to_text
 from perdure.engine.approvals import may_schedule, open_approval, refuse_call
 from perdure.engine.children import start_child
@@ -226,5 +227,6 @@ def _task_row(row: ExecutionRow, item: ScheduleTask, now_ms: int) -> dict[str, A
         "approval": item.approval,
         "digest": codec.digest(item.tool, item.args),
         "intent": item.intent,
+        "ahead_ms": ahead_ms(row.priority),
         "now_ms": now_ms,
     }

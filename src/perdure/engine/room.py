@@ -70,6 +70,13 @@ class Rooms:
             return [] if self._looked else found
         return found
 
+    def take_back(self, tasks: Iterable[Row]) -> None:
+        """Count tasks as not given: others may go before them."""
+        for task in tasks:
+            room = self._rooms.get((task["company"], task["queue"]))
+            if room is not None:
+                room.left += 1
+
     def look(self, tx: Tx, keys: Iterable[Key]) -> None:
         """Lock those of these queues that have limits, and see what these leave."""
         tree: dict[str, dict[str, Json]] = {}

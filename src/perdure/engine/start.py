@@ -40,6 +40,7 @@ class Start:
     delay_ms: int = 0
     at_ms: int = 0
     """By the store's clock. It begins when both this and the delay are over."""
+    priority: int = 0
 
     @property
     def digest(self) -> str:
@@ -137,12 +138,15 @@ def create(tx: Tx, row: Start) -> None:
         finished_ms=None,
         lane=row.lane,
         build=row.build,
+        priority=row.priority,
     )
     tx.create(execution)
     start_ms = max(row.at_ms, tx.now_ms + row.delay_ms)
     facts: dict[str, Json] = {"agent": row.agent, "definition": row.definition}
     if row.by:
         facts["by"] = row.by
+    if row.priority:
+        facts["priority"] = row.priority
     if start_ms > tx.now_ms:
         facts["start_ms"] = start_ms
         delay(tx, execution, start_ms)

@@ -56,6 +56,7 @@ def _probe(execution: ExecutionRow, task: Row, *, run_at_ms: int, now_ms: int) -
         "timeout_ms": PROBE_TIMEOUT_MS,
         "scheduled_seq": task["scheduled_seq"],
         "run_at_ms": run_at_ms,
+        "ahead_ms": task["ahead_ms"],
         "now_ms": now_ms,
         "probe_of": task["address"],
     }

@@ -10,6 +10,7 @@ from typing import Literal
 
 from perdure.core import codec, states
 from perdure.core.events import Kind
+from perdure.core.queues import ahead_ms
 from perdure.store.rows import ExecutionRow
 from perdure.store.tx import Tx
 
@@ -45,6 +46,7 @@ def put_ready(tx: Tx, row: ExecutionRow, *, abandoned: bool = False) -> None:
         company=row.company,
         lane=row.lane,
         since_ms=tx.now_ms,
+        ahead_ms=ahead_ms(row.priority),
         abandoned=int(abandoned),
         kept_by="" if abandoned else row.kept_by,
     )

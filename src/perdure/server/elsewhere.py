@@ -190,7 +190,7 @@ class Elsewhere:
         return notes
 
     def _of_work(self, found: Found) -> list[Note]:
-        new = [lane for lane, since in found.ready.items() if since != self._last.ready.get(lane)]
+        new = [lane for lane, ends in found.ready.items() if ends != self._last.ready.get(lane)]
         at_once = [Note("ready", lane) if lane else Note(*EXECUTOR) for lane in new]
         # Again when it is not left any more to the worker that has its live coroutine.
         later = [Note("ready", lane, after_ms=KEPT_MS) for lane in new if lane]

@@ -41,6 +41,8 @@ class ExecutionRow:
     """The execution that it was forked off."""
     kept_by: str = ""
     """The worker that parked it last and may still have its live coroutine."""
+    priority: int = 0
+    """As its start said, 0 to 9."""
     changed: bool = False
     """Owner: `Tx`. Set by `move`, `append` and the engine; decides what `flush` writes."""
     stored: tuple[Any, ...] = ()

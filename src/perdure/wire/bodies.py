@@ -32,6 +32,7 @@ class StartBody:
     by: str = ""
     delay_seconds: float | None = None
     start_at_ms: int | None = None
+    priority: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,8 +54,13 @@ def start_request(
     return StartRequest(spec, input_of(definition, args, named), idempotency_key)
 
 
-def later(request: StartRequest, delay_seconds: float | None, start_at: datetime | None) -> StartRequest:
-    """Return a start that is to begin later. Raises `InvalidInput` (`bad_start`) for a time without a zone."""
+def later(
+    request: StartRequest, delay_seconds: float | None, start_at: datetime | None, priority: int = 0
+) -> StartRequest:
+    """Return a start that says when it is to begin, and how urgent it is.
+
+    Raises `InvalidInput` (`bad_start`) for a time without a zone.
+    """
     if start_at is not None and start_at.tzinfo is None:
         raise InvalidInput(
             f"start_at is {start_at.isoformat()}, which names no time zone. Give it one: "
@@ -63,7 +68,7 @@ def later(request: StartRequest, delay_seconds: float | None, start_at: datetime
             code="bad_start",
         )
     at_ms = None if start_at is None else round(start_at.timestamp() * 1000)
-    return replace(request, delay_seconds=delay_seconds, start_at_ms=at_ms)
+    return replace(request, delay_seconds=delay_seconds, start_at_ms=at_ms, priority=priority)
 
 
 def input_of(definition: DurableDefinition, args: tuple[Any, ...], named: Mapping[str, Any]) -> Json:

@@ -98,7 +98,8 @@ async def info(call: Caller) -> Response:
     responses={200: {"model": Started, "description": "The idempotency key had been used: the first execution"}},
 )
 async def start(call: Caller, body: StartBody) -> Response:
-    given = (body.idempotency_key, call.identity(body.by), body.delay_seconds, body.start_at_ms)
+    when = (body.delay_seconds, body.start_at_ms, body.priority)
+    given = (body.idempotency_key, call.identity(body.by), *when)
     started = await call.api.start(StartRequest(body.spec, body.input, *given))
     return _reply(started, 201 if started.created else 200)
 

@@ -21,8 +21,8 @@ WHERE company = :company AND agent = :agent AND start_key = :start_key;
 
 -- name: insert_ready
 -- Put an execution on the ready list; being there already is fine.
-INSERT INTO ready (shard, execution, company, lane, since_ms, abandoned, kept_by)
-VALUES (:shard, :execution, :company, :lane, :since_ms, :abandoned, :kept_by)
+INSERT INTO ready (shard, execution, company, lane, since_ms, ahead_ms, abandoned, kept_by)
+VALUES (:shard, :execution, :company, :lane, :since_ms, :ahead_ms, :abandoned, :kept_by)
 ON CONFLICT (shard, execution) DO NOTHING;
 
 -- name: delete_ready
@@ -30,11 +30,11 @@ ON CONFLICT (shard, execution) DO NOTHING;
 DELETE FROM ready WHERE shard = :shard AND execution = :execution;
 
 -- name: ready_executions
--- Candidates for a claim, the longest ready first, of the log formats that the claimer reads.
+-- Candidates for a claim, the most urgent first and of those the longest ready, of the log formats that the claimer reads.
 SELECT r.shard, r.execution, r.abandoned FROM ready r
 JOIN executions e ON e.shard = r.shard AND e.id = r.execution
 WHERE r.lane = '' AND e.log_format BETWEEN :oldest AND :newest
-ORDER BY r.since_ms LIMIT :limit;
+ORDER BY r.since_ms - r.ahead_ms LIMIT :limit;
 
 -- name: insert_owned
 -- Begin an ownership.

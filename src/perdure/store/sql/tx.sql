@@ -3,7 +3,7 @@
 -- (shard, id) order, before any other row.
 SELECT e.shard, e.id, e.company, e.agent, e.definition, e.state, e.reason, e.ownership, e.fence, e.next_seq,
     e.log_format, e.active_ms, e.created_ms, e.updated_ms, e.finished_ms, e.chain, e.lane, e.build, e.cancel_seq,
-    e.origin, e.kept_by
+    e.origin, e.kept_by, e.priority
 FROM json_each(:wanted) w JOIN executions e ON e.shard = CAST(CAST(w.value AS TEXT) AS INTEGER) AND e.id = w.key
 ORDER BY e.shard, e.id;
 
@@ -11,10 +11,12 @@ ORDER BY e.shard, e.id;
 -- Make an execution.
 INSERT INTO executions (
     shard, id, company, agent, definition, state, reason, ownership, fence, next_seq, log_format, active_ms,
-    created_ms, updated_ms, finished_ms, chain, lane, build, cancel_seq, origin, kept_by
+    created_ms, updated_ms, finished_ms, chain, lane, build, cancel_seq, origin, kept_by,
+    priority
 ) VALUES (
     :shard, :id, :company, :agent, :definition, :state, :reason, :ownership, :fence, :next_seq, :log_format, :active_ms,
-    :created_ms, :updated_ms, :finished_ms, :chain, :lane, :build, :cancel_seq, :origin, :kept_by
+    :created_ms, :updated_ms, :finished_ms, :chain, :lane, :build, :cancel_seq, :origin, :kept_by,
+    :priority
 );
 
 -- name: update_execution
