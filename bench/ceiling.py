@@ -97,6 +97,7 @@ def _row(execution: str) -> dict[str, Any]:
         "origin": "",
         "kept_by": "",
         "priority": 0,
+        "limit_key": "",
     }
 
 
@@ -153,6 +154,7 @@ def _task(one: Execution, address: str, now_ms: int) -> dict[str, Any]:
         "scheduled_seq": one.row["next_seq"] - 1,
         "approval": None,
         "ahead_ms": 0,
+        "limit_key": "",
         "now_ms": now_ms,
     }
 

@@ -111,6 +111,7 @@ class AgentRuntime(Outside, Found):
         delay_seconds: float | None = None,
         start_at: datetime | None = None,
         priority: int = 0,
+        limit_key: str | None = None,
         **named: Any,
     ) -> AgentHandle:
         """Begin an execution and return at once. When this returns, it survives the death of every process.
@@ -118,10 +119,12 @@ class AgentRuntime(Outside, Found):
         An agent takes one input; a durable function its arguments, as JSON. The same `idempotency_key`, name and input
         again give the first execution; with other input, `Conflict` (`start_key_conflict`). With `delay_seconds`, or
         `start_at` (which names a time zone), it waits that long, never shorter, by the store's clock; a cancel ends it
-        before. With a `priority` of 1 to 9 it and its tasks go before those of less, wherever they have to wait.
+        before. With a `priority` of 1 to 9 it and its tasks go before those of less, wherever they have to wait. Those
+        of one `limit_key` take turns with those of others, and queues may limit each.
         """
         self._ensure_open()
-        request = later(start_request(declared, args, named, idempotency_key), delay_seconds, start_at, priority)
+        asked = start_request(declared, args, named, idempotency_key)
+        request = later(asked, delay_seconds, start_at, priority=priority, limit_key=limit_key)
         if self._serve_tools:
             self._serve(declared)
         started = await self.join(self.api.start(request))
@@ -135,10 +138,11 @@ class AgentRuntime(Outside, Found):
         delay_seconds: float | None = None,
         start_at: datetime | None = None,
         priority: int = 0,
+        limit_key: str | None = None,
         **named: Any,
     ) -> AgentHandle:
         named |= {"idempotency_key": idempotency_key, "delay_seconds": delay_seconds, "start_at": start_at}
-        named |= {"priority": priority}
+        named |= {"priority": priority, "limit_key": limit_key}
         return self.wait(self._run(self.start_async(declared, *args, **named)))
 
     async def run_async(

@@ -43,11 +43,12 @@ def test_a_paused_queue_holds_an_agent_until_it_goes_on(home: Home) -> None:
 
 
 def test_limits_are_set_shown_and_lifted(home: Home) -> None:
-    done = home.command("queues", "set", "mail", "--concurrency", "5", "--rate", "100/m")
+    done = home.command("queues", "set", "mail", "--concurrency", "5", "--rate", "100/m", "--per-key", "2")
     assert done.returncode == 0
     shown = home.command("queues", "list").stdout
     assert "100/m" in shown
-    assert home.json("queues", "list")["items"][-1]["concurrency"] == 5
+    last = home.json("queues", "list")["items"][-1]
+    assert (last["concurrency"], last["per_key"]) == (5, 2)
     home.command("queues", "set", "mail", "--rate", "3/10s")
     last = home.json("queues", "list")["items"][-1]
     assert (last["concurrency"], last["rate"], last["per_seconds"]) == (None, 3, 10.0)

@@ -84,6 +84,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"delay_seconds": 1e12}, "delay_seconds should be 0 to 315360000 (ten years); found 1e+12."),
     ({"priority": 10}, "should be 0, which is what starts have that give none, to 9, the most urgent; found 10."),
     ({"priority": -1}, "found -1."),
+    ({"limit_key": ""}, "limit_key should be 1 to 200 printable characters, or not be there; found ''."),
+    ({"limit_key": "k" * 201}, ", which has 201."),
     ({"start_at_ms": -5}, "start_at_ms should be milliseconds since 1970, at most 253402300799999; found -5."),
 ]
 
@@ -102,12 +104,14 @@ async def test_over_http_it_means_the_same_and_what_is_refused_is_named(tmp_path
         await server.api().wait(started.id)
         first, second = (await server.api().events(started.id))[:2]
         assert second.at_ms >= first.data["start_ms"] >= first.at_ms + 300
-        urgent = await server.api().start(replace(start_request("plain"), priority=9))
-        assert (await server.api().execution(urgent.id)).priority == 9
+        urgent = await server.api().start(replace(start_request("plain"), priority=9, limit_key="ann"))
+        shown = await server.api().execution(urgent.id)
+        assert (shown.priority, shown.limit_key) == (9, "ann")
 
 
 @pytest.mark.parametrize("declared", [agent, welcome], ids=["agent", "function"])
-def test_a_start_says_how_urgent_it_is(tmp_path: Path, declared: Any) -> None:
+def test_a_start_says_how_urgent_it_is_and_whose(tmp_path: Path, declared: Any) -> None:
     with opened(tmp_path) as runtime:
-        execution = runtime.start(declared, "ann", priority=3, delay_seconds=3_600).execution_id
-        assert runtime.wait(runtime.api.execution(execution)).priority == 3
+        execution = runtime.start(declared, "ann", priority=3, limit_key="ann", delay_seconds=3_600).execution_id
+        shown = runtime.wait(runtime.api.execution(execution))
+        assert (shown.priority, shown.limit_key) == (3, "ann")

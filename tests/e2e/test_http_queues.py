@@ -80,8 +80,9 @@ async def test_a_queue_is_set_shown_paused_and_resumed(tmp_path: Path) -> None:
         assert [one.name for one in await api.queues()] == ["mail"]
         assert await api.queues() == await direct.queues()
         assert not (await api.resume_queue("mail")).paused
+        assert (await api.set_queue("mail", QueueLimits(per_key=2))).per_key == 2
         lifted = await api.set_queue("mail", QueueLimits(rate=3))
-        assert (lifted.concurrency, lifted.rate, lifted.per_seconds) == (None, 3, 1.0)
+        assert (lifted.concurrency, lifted.rate, lifted.per_seconds, lifted.per_key) == (None, 3, 1.0, None)
         assert (await api.pause_queue(SERVER_QUEUE)).paused
 
 
@@ -94,6 +95,7 @@ WRONG: list[tuple[str, QueueLimits, str]] = [
     ("mail", QueueLimits(concurrency=-3), "concurrency should be 1 to 1,000,000, or nothing for no limit; found -3."),
     ("mail", QueueLimits(rate=2_000_000), "rate should be 1 to 1,000,000, or nothing for no limit; found 2000000."),
     ("mail", QueueLimits(rate=1, per_seconds=0.0), "per_seconds should be 0.001 to 2678400 (31 days); found 0."),
+    ("mail", QueueLimits(per_key=0), "per_key should be 1 to 1,000,000, or nothing for no limit; found 0"),
     ("mail", QueueLimits(per_seconds=5.0), "per_seconds is 5 and there is no rate; say how many"),
     ("ma il", QueueLimits(1), "a queue's name is 1 to 64 letters, digits, `_`, `.`, `:` and `-`, or ?server"),
 ]

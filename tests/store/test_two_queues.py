@@ -12,6 +12,7 @@ from perdure.engine.complete import complete
 from perdure.engine.lease import lease
 from perdure.engine.queues import ChangeQueue, change_queue
 from perdure.engine.room import BUSY_MS
+from perdure.engine.start import Start, start
 from perdure.store.batch import Entry
 
 ROUNDS = 20
@@ -93,6 +94,58 @@ def test_a_grant_waits_for_no_queue_that_another_server_has_locked(servers: tupl
     with second.store.write() as connection:
         assert connection.rows("lock_queues", wanted=f'{{"{COMPANY}":{{"mail":0}}}}')
         first.waiting(task(queue="mail"))
+    assert waiting.given == []
+    assert BUSY_MS in [note.after_ms for note in first.notes if note.topic == "tasks"]
+    assert len(take(first, "wrk_1", 1)) == 1
+
+
+def of_keys(bench: Bench, count: int, *keys: str) -> None:
+    """Have tasks of each of these keys waiting."""
+    for key in keys:
+        new = bench.new()
+        bench.do(start, Start(new.id, COMPANY, AGENT, new.definition, new.spec, new.input, None, limit_key=key))
+        [one] = bench.claim()
+        bench.record(one, *(task(f"t{n}", queue="mail") for n in range(count)))
+        bench.park(one)
+
+
+def held_of_keys(bench: Bench) -> dict[str, int]:
+    rows = bench.read(lambda reads: reads.rows("keys_held", company=COMPANY, queue="mail"))
+    return {row["limit_key"]: row["held"] for row in rows}
+
+
+def test_two_that_lease_at_once_keep_the_limit_of_each_key_together(servers: tuple[Bench, Bench]) -> None:
+    first, second = servers
+    of_keys(first, 40, "a", "b")
+    first.do(change_queue, ChangeQueue(COMPANY, "mail", "limit", QueueLimits(per_key=2)))
+    for n in range(ROUNDS):
+        taken = at_once(lambda n=n: take(first, "wrk_1", n), lambda n=n: take(second, "wrk_2", n))
+        assert held_of_keys(first) == {"a": 2, "b": 2}
+        given = [(bench, one) for bench, some in zip(servers, taken, strict=True) for one in some]
+        assert len(given) == 4
+        for bench, one in given:
+            assert bench.report(one) == "accepted"
+
+
+def test_two_that_lease_first_from_a_queue_with_keys_lock_nobody_out(servers: tuple[Bench, Bench]) -> None:
+    """No row says yet whose turn it is, and both make it."""
+    first, second = servers
+    of_keys(first, 4, "a", "b")
+    taken = at_once(lambda: take(first, "wrk_1", 1), lambda: take(second, "wrk_2", 1))
+    places = {(one.execution, one.address) for some in taken for one in some}
+    assert len(places) == sum(map(len, taken)) >= 5, "each was given its slots, of what the other was not"
+
+
+def test_a_grant_waits_for_no_turn_that_another_server_is_taking(servers: tuple[Bench, Bench]) -> None:
+    first, second = servers
+    of_keys(first, 2, "a")
+    assert len(take(first, "wrk_1", 0)) == 2  # so there is a row
+    waiting = Waiting()
+    first.writer.submit(lease, wish("wrk_1", "w", lanes=(MAIL,)), waiting, wants=(("tasks", f"{COMPANY}/mail"),))
+    first.writer.drain()
+    with second.store.write() as connection:
+        assert connection.rows("lock_queues", wanted=f'{{"{COMPANY}":{{"mail":0}}}}')
+        of_keys(first, 1, "b")
     assert waiting.given == []
     assert BUSY_MS in [note.after_ms for note in first.notes if note.topic == "tasks"]
     assert len(take(first, "wrk_1", 1)) == 1

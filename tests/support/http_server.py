@@ -97,7 +97,13 @@ def open_node(path: Path) -> Node:
 @asynccontextmanager
 async def serving(path: Path, options: ServeOptions | None = None) -> AsyncGenerator[Server]:
     """Run a server on a free port while the block lasts."""
-    node = open_node(path)
+    async with serving_node(open_node(path), options) as server:
+        yield server
+
+
+@asynccontextmanager
+async def serving_node(node: Node, options: ServeOptions | None = None) -> AsyncGenerator[Server]:
+    """As above, for a node that was started; it is stopped in the end."""
     stop = asyncio.Event()
     ready: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
     options = replace(options or ServeOptions(drain_seconds=2.0), port=0)

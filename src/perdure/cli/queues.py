@@ -47,6 +47,10 @@ def set_command(
         str | None,
         typer.Option(metavar="N/TIME", help="Tasks given out within a time: 100/s, 10/30s, 5/m.", show_default=False),
     ] = None,
+    per_key: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Tasks of each limit_key that workers hold at once.", show_default=False),
+    ] = None,
     by: By = "",
     server: Server = None,
     as_json: AsJson = False,
@@ -59,7 +63,7 @@ def set_command(
     from perdure.core.queues import QueueLimits
 
     number, seconds = (None, None) if rate is None else rate_of(rate)
-    limits = QueueLimits(concurrency, number, seconds)
+    limits = QueueLimits(concurrency, number, seconds, per_key)
     _change(server, as_json, lambda api: api.set_queue(name, limits, by=by or whoami()))
 
 
@@ -111,7 +115,7 @@ def _show(found: list[QueueView]) -> None:
     if not found:
         console().print(Text("No queue holds anything, and none has limits.", style="dim"))
         return
-    table = grid("QUEUE", "WAITING", "SINCE", "UNDER WAY", "AT ONCE", "RATE", "")
+    table = grid("QUEUE", "WAITING", "SINCE", "UNDER WAY", "AT ONCE", "PER KEY", "RATE", "")
     now_ms = round(time.time() * 1000)
     for one in found:
         table.add_row(
@@ -120,6 +124,7 @@ def _show(found: list[QueueView]) -> None:
             "" if one.oldest_ms is None else phrases.ago(one.oldest_ms, now_ms),
             str(one.leased),
             "" if one.concurrency is None else str(one.concurrency),
+            "" if one.per_key is None else str(one.per_key),
             rate_text(one),
             state_text(states.Execution.PAUSED) if one.paused else "",
         )

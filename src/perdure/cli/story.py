@@ -44,6 +44,8 @@ def head(view: ExecutionView, now_ms: int) -> RenderableType:
     facts += [took, f"active {phrases.duration(view.active_ms)}"]
     if view.priority:
         facts.append(f"priority {view.priority}")
+    if view.limit_key is not None:
+        facts.append(f"key {phrases.plain(view.limit_key)}")
     lines: list[RenderableType] = [title, Text(" · ".join(facts), style="dim", overflow="fold")]
     if view.message:
         lines.append(

@@ -54,7 +54,7 @@ class HttpApi(HttpWaits, HttpSchedules, HttpQueues):
         own = request.idempotency_key is None
         if own:
             request = replace(request, idempotency_key=f"auto-{self._chance()}")
-        when = (request.delay_seconds, request.start_at_ms, request.priority)
+        when = (request.delay_seconds, request.start_at_ms, request.priority, request.limit_key)
         body = bodies.StartBody(request.spec, request.input, request.idempotency_key, request.by, *when)
         started = await self._post(Started, "start", routes.EXECUTIONS, body)
         return replace(started, created=True) if own else started  # a second sending may find the first one's

@@ -19,7 +19,7 @@ class HttpQueues(OverHttp):
         return codec.load(QueueView, await self._channel.call(ask))
 
     async def set_queue(self, name: str, limits: QueueLimits, *, by: str = "") -> QueueView:
-        body = bodies.QueueBody(limits.concurrency, limits.rate, limits.per_seconds, by)
+        body = bodies.QueueBody(limits.concurrency, limits.rate, limits.per_seconds, by, limits.per_key)
         ask = Ask("set_queue", "PUT", routes.fill(routes.QUEUE, queue=name), body=codec.dump_given(body))
         return codec.load(QueueView, await self._channel.call(ask))
 

@@ -25,20 +25,34 @@ class Queues:
         return self._wait(lambda: self.get_async(name))
 
     async def set_async(
-        self, name: str, *, concurrency: int | None = None, rate: int | None = None, per_seconds: float | None = None
+        self,
+        name: str,
+        *,
+        concurrency: int | None = None,
+        rate: int | None = None,
+        per_seconds: float | None = None,
+        per_key: int | None = None,
     ) -> QueueView:
         """Set all of a queue's limits, for all servers, from the next lease on: one that is not given is lifted.
 
-        `concurrency`: tasks that workers hold at once. `rate`: tasks given out within `per_seconds` (default 1).
+        `concurrency`: tasks that workers hold at once; `per_key`: of each `limit_key`. `rate`: tasks given out within
+        `per_seconds` (default 1).
         Raises `InvalidInput` (`bad_queue`), naming the value.
         """
-        limits = QueueLimits(concurrency, rate, per_seconds)
+        limits = QueueLimits(concurrency, rate, per_seconds, per_key)
         return await self._runtime.join(self._runtime.api.set_queue(name, limits))
 
     def set(
-        self, name: str, *, concurrency: int | None = None, rate: int | None = None, per_seconds: float | None = None
+        self,
+        name: str,
+        *,
+        concurrency: int | None = None,
+        rate: int | None = None,
+        per_seconds: float | None = None,
+        per_key: int | None = None,
     ) -> QueueView:
-        return self._wait(lambda: self.set_async(name, concurrency=concurrency, rate=rate, per_seconds=per_seconds))
+        limits = {"concurrency": concurrency, "rate": rate, "per_key": per_key}
+        return self._wait(lambda: self.set_async(name, per_seconds=per_seconds, **limits))
 
     async def pause_async(self, name: str) -> QueueView:
         """Give nothing out until it is resumed. What is under way goes on."""

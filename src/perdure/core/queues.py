@@ -11,6 +11,8 @@ from perdure.errors import InvalidInput
 MOST_AT_ONCE = 1_000_000
 MOST_SECONDS = 31 * 24 * 3600.0
 LEAST_SECONDS = 0.001
+MOST_KEY = 200
+"""Characters of a `limit_key`."""
 MOST_URGENT = 9
 """The highest priority. 0, the lowest, is the default."""
 LEVEL_MS = 7 * 24 * 3_600_000
@@ -29,6 +31,8 @@ class QueueLimits:
     """Tasks given to workers within `per_seconds`, and at most that many at once after a quiet time."""
     per_seconds: float | None = None
     """1 if a `rate` comes without."""
+    per_key: int | None = None
+    """Tasks of each `limit_key` that workers hold at once; those without one do not count."""
 
     @property
     def period_ms(self) -> int | None:
@@ -56,6 +60,7 @@ class QueueView:
     changed_by: str = ""
     """Who set or paused it last, and when; None if nobody ever did:"""
     changed_ms: int | None = None
+    per_key: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +118,16 @@ def check_priority(priority: int) -> None:
         )
 
 
+def check_limit_key(limit_key: str | None) -> None:
+    """Raise `InvalidInput` (`bad_start`) for a key that cannot be; None is no key."""
+    if limit_key is not None and not (1 <= len(limit_key) <= MOST_KEY and limit_key.isprintable()):
+        raise InvalidInput(
+            f"limit_key should be 1 to {MOST_KEY} printable characters, or not be there; found {limit_key[:80]!r}"
+            f"{f', which has {len(limit_key)}' if len(limit_key) > MOST_KEY else ''}.",
+            code="bad_start",
+        )
+
+
 def ahead_ms(priority: int) -> int:
     """Return how far ahead of its time something stands in a line."""
     return priority * LEVEL_MS
@@ -120,7 +135,7 @@ def ahead_ms(priority: int) -> int:
 
 def check_limits(limits: QueueLimits) -> None:
     """Raise `InvalidInput` (`bad_queue`), naming the value that cannot be."""
-    for what, value in (("concurrency", limits.concurrency), ("rate", limits.rate)):
+    for what, value in (("concurrency", limits.concurrency), ("rate", limits.rate), ("per_key", limits.per_key)):
         if value is not None and not 1 <= value <= MOST_AT_ONCE:
             none = "; to give out nothing, pause the queue" if value == 0 else ""
             raise _bad(f"{what} should be 1 to {MOST_AT_ONCE:,}, or nothing for no limit; found {value}{none}")

@@ -32,6 +32,8 @@ class StartRequest:
     """The time at which it begins, at the earliest, by the store's clock. One of the two, or neither."""
     priority: int = 0
     """0 to 9: the higher goes first, wherever it has to wait with others of its company."""
+    limit_key: str | None = None
+    """Whose it is: its tool calls take turns with those of other keys, and queues may limit each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +180,7 @@ class ExecutionView:
     children: tuple[ChildView, ...] = ()
     """The tree below it: each after its parent."""
     priority: int = 0
+    limit_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

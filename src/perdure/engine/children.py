@@ -20,8 +20,10 @@ LEFT = "children"
 
 
 def start_child(tx: Tx, row: ExecutionRow, item: StartChild, *, wanted: bool) -> None:
-    """Create the child, as urgent as its parent, its lineage and the event that says so. Not `wanted`: cancelled before
-    it ever existed."""
+    """Create the child, as urgent as its parent and of the same key, its lineage and the event that says so.
+
+    Not `wanted`: cancelled before it ever existed.
+    """
     head = codec.encode({"execution": item.id, "agent": item.agent})
     tx.append(row, Kind.CHILD_STARTED, item.address, item.digest, f'{head[:-1]},"input":{item.input}}}')
     if not wanted:
@@ -29,7 +31,8 @@ def start_child(tx: Tx, row: ExecutionRow, item: StartChild, *, wanted: bool) ->
         return
     spec = codec.encode_json(item.spec, "agent")
     given = (item.id, row.company, item.agent, item.definition, spec, item.input, None)
-    create(tx, Start(*given, lane=item.lane, build=item.build, priority=row.priority))
+    same = {"priority": row.priority, "limit_key": row.limit_key}
+    create(tx, Start(*given, lane=item.lane, build=item.build, **same))
     # An equal definition is there nearly always, and touches nothing; so the order of a batch's rows does not matter.
     tx.later(
         "insert_definition",

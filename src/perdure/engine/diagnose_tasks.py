@@ -83,12 +83,15 @@ def _ready(
     missing = _missing(task, workers)
     if missing is not None:
         return Finding("problem", f"{task['tool']} waits {since}, and {missing}.", "perdure worker MODULE:AGENT")
-    return Finding("note", f"{task['tool']} waits for a free slot on queue {queue.name}, {since}{_limits_of(queue)}.")
+    what = f"{task['tool']} waits for a free slot on queue {queue.name}, {since}{_limits_of(queue, task)}."
+    return Finding("note", what)
 
 
-def _limits_of(queue: QueueView) -> str:
+def _limits_of(queue: QueueView, task: Row) -> str:
     """Say what may hold a task back even if workers are free."""
     most = "" if queue.concurrency is None else f", {queue.leased} of {queue.concurrency} that may be are under way"
+    if task["limit_key"] and queue.per_key is not None:
+        most += f", at most {queue.per_key} of key {task['limit_key']} at once"
     return most if queue.rate is None else f"{most}, at most {queue.rate} come in {queue.per_seconds:g} s"
 
 

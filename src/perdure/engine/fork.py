@@ -264,6 +264,7 @@ def _create(tx: Tx, row: Fork, origin: ExecutionRow) -> ExecutionRow:
         build=row.build or origin.build,
         origin=origin.id,
         priority=origin.priority,
+        limit_key=origin.limit_key,
     )
     tx.create(made)
     tx.run("insert_origin", shard=made.shard, execution=made.id, origin=origin.id, origin_seq=row.at)
@@ -346,5 +347,6 @@ def _task(known: Row, made: ExecutionRow, seq: int, now_ms: int) -> dict[str, An
         "scheduled_seq": seq,
         "approval": None,
         "ahead_ms": known["ahead_ms"],
+        "limit_key": known["limit_key"],
         "now_ms": now_ms,
     }

@@ -59,5 +59,6 @@ def inline_task(
         "digest": item.digest,
         "intent": None,
         "ahead_ms": 0,
+        "limit_key": "",
         "now_ms": now_ms,
     }

@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
-from perdure.core.work import Lane, LeaseRequest
 from perdure.engine.room import Rooms
+from perdure.engine.turns import Line, Place, Wish, place
 from perdure.store.protocol import Row
 from perdure.store.sql_store import names
 from perdure.store.tx import Tx
-
-Place = tuple[str, str]
-"""A task: its execution and its address."""
-
-
-class Wish(Protocol):
-    """One worker's wish for tasks, in its company's name."""
-
-    @property
-    def company(self) -> str: ...
-    @property
-    def request(self) -> LeaseRequest: ...
 
 
 def pick_all(tx: Tx, rows: Sequence[Wish], again: Sequence[list[Row]], rooms: Rooms) -> list[list[Row]]:
@@ -39,56 +27,46 @@ def pick_all(tx: Tx, rows: Sequence[Wish], again: Sequence[list[Row]], rooms: Ro
 
 
 def _pick(tx: Tx, row: Wish, taken: set[Place], rooms: Rooms) -> list[Row]:
-    slots, lanes = row.request.slots, row.request.lanes
+    slots, lines = row.request.slots, [Line(tx, row, lane, taken) for lane in row.request.lanes]
     picked: list[Row] = []
-    for lane in lanes:
-        key = row.company, lane.queue
-        free = min(slots - len(picked), rooms.left(key))
+    for line in lines:
+        free = min(slots - len(picked), rooms.left(line.queue))
         if free > 0:
-            fresh = rooms.allow(key, _candidates(tx, row, lane, free, taken))
-            taken.update(map(_place, fresh))
+            turns = rooms.in_turns(line.queue)
+            found = line.in_turn(free, rooms) if turns else line.plain(free, rooms)
+            fresh = rooms.allow(line.queue, found)
+            taken.update(map(place, fresh))
             picked += fresh
-    if len(lanes) > 1 and 0 < slots == len(picked) and _overtaken(tx, row, picked):
-        return _most_urgent(tx, row, picked, taken, rooms)
+    if len(lines) > 1 and 0 < slots == len(picked) and _overtaken(tx, row, picked, rooms):
+        return _most_urgent(lines, slots, picked, taken, rooms)
     return picked
 
 
-def _candidates(tx: Tx, row: Wish, lane: Lane, free: int, taken: set[Place]) -> list[Row]:
-    found = tx.rows(
-        "ready_tasks",
-        company=row.company,
-        queue=lane.queue,
-        agent=lane.agent,
-        tool=lane.tool,
-        now_ms=tx.now_ms,
-        limit=free + len(taken),
-    )
-    return [task for task in found if _place(task) not in taken][:free]
+def _overtaken(tx: Tx, row: Wish, picked: Sequence[Row], rooms: Rooms) -> bool:
+    """Say whether more urgent tasks may wait in the lanes than some of those picked, which leave no slot free.
 
-
-def _place(task: Row) -> Place:
-    return task["execution"], task["address"]
-
-
-def _overtaken(tx: Tx, row: Wish, picked: Sequence[Row]) -> bool:
-    """Say whether more urgent tasks may wait in the lanes than some of those picked, which leave no slot free."""
+    Where keys take turns, turns come before priorities.
+    """
     tree: dict[str, Any] = {}
     for lane in row.request.lanes:
+        if rooms.in_turns((row.company, lane.queue)):
+            return False
         tree.setdefault(lane.queue, {}).setdefault(lane.agent, {})[lane.tool] = 0
     found = tx.row("most_urgent", company=row.company, lanes=names("most_urgent", tree), now_ms=tx.now_ms)
     return found is not None and (found["ahead_ms"] or 0) > min(task["ahead_ms"] for task in picked)
 
 
-def _most_urgent(tx: Tx, row: Wish, picked: Sequence[Row], taken: set[Place], rooms: Rooms) -> list[Row]:
+def _most_urgent(
+    lines: Sequence[Line], slots: int, picked: Sequence[Row], taken: set[Place], rooms: Rooms
+) -> list[Row]:
     """Pick anew, in one order over all lanes."""
-    taken.difference_update(map(_place, picked))
+    taken.difference_update(map(place, picked))
     rooms.take_back(picked)
-    slots, lanes = row.request.slots, row.request.lanes
-    found = [one for lane in lanes for one in _candidates(tx, row, lane, slots, taken)]
+    found = [task for line in lines for task in line.plain(slots, rooms)]
     chosen: list[Row] = []
     for task in sorted(found, key=lambda one: one["run_at_ms"] - one["ahead_ms"]):
-        key = task["company"], task["queue"]
-        if len(chosen) < slots and rooms.left(key) > 0:
-            chosen += rooms.allow(key, [task])
-    taken.update(map(_place, chosen))
+        queue = task["company"], task["queue"]
+        if len(chosen) < slots and rooms.left(queue) > 0:
+            chosen += rooms.allow(queue, [task])
+    taken.update(map(place, chosen))
     return chosen

@@ -89,6 +89,7 @@ def execution_view(reads: Reads, company: str, execution: str) -> ExecutionView:
         parent=parent_of(reads, row),
         children=tree_below(reads, execution),
         priority=row["priority"],
+        limit_key=row["limit_key"] or None,
     )
 
 

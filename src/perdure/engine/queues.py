@@ -52,7 +52,7 @@ def _change(tx: Tx, row: ChangeQueue, before: Row) -> None:
     scope = {"company": row.company, "name": row.name}
     credit = _credit(before, after["rate"], after["period_ms"], tx.now_ms)
     tx.run("set_queue", **scope, **after, credit=credit, by=row.by, now_ms=tx.now_ms)
-    if after["concurrency"] is not None:
+    if after["concurrency"] is not None or after["per_key"] is not None:
         tx.run("limit_held", company=row.company, queue=row.name)
     if not after["paused"]:
         tx.announce("tasks", f"{row.company}/{row.name}", after_ms=SOON_MS)
@@ -62,8 +62,8 @@ def _after(row: ChangeQueue, before: Row) -> dict[str, int | None]:
     if row.verb == "limit":
         limits = row.limits
         given = {"concurrency": limits.concurrency, "rate": limits.rate, "period_ms": limits.period_ms}
-        return {"paused": before["paused"], **given}
-    kept = {name: before[name] for name in ("concurrency", "rate", "period_ms")}
+        return {"paused": before["paused"], **given, "per_key": limits.per_key}
+    kept = {name: before[name] for name in ("concurrency", "rate", "period_ms", "per_key")}
     return {"paused": int(row.verb == "pause"), **kept}
 
 
@@ -100,4 +100,5 @@ def _view(name: str, said: Row | None, due: Row | None, held: int) -> QueueView:
         oldest_ms=due["oldest_ms"] if due else None,
         changed_by=said["changed_by"] if said else "",
         changed_ms=said["changed_ms"] if said else None,
+        per_key=said["per_key"] if said else None,
     )

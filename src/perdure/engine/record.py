@@ -228,5 +228,6 @@ def _task_row(row: ExecutionRow, item: ScheduleTask, now_ms: int) -> dict[str, A
         "digest": codec.digest(item.tool, item.args),
         "intent": item.intent,
         "ahead_ms": ahead_ms(row.priority),
+        "limit_key": row.limit_key,
         "now_ms": now_ms,
     }

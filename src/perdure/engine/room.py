@@ -1,4 +1,6 @@
-"""How much room the limits of queues leave to those who lease: for all servers, under locks of the queues' rows.
+"""How much room the limits of queues leave to those who lease, and whose turn it is.
+
+For all servers, under locks of the queues' rows.
 
 In the order of locks the rows of queues come before executions. A wish that is granted inside a transaction that holds
 executions already does not wait for such a row: it takes it if it is free, and else comes back a moment later.
@@ -7,7 +9,7 @@ executions already does not wait for such a row: it takes it if it is free, and 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from perdure.core.codec import Json
 from perdure.store.protocol import Row
@@ -39,6 +41,10 @@ class Room:
     """Of the rate, now."""
     started: int = 0
     """Tasks given that cost credit."""
+    held: dict[str, int] = field(default_factory=dict[str, int])
+    """By key, tasks under way, where keys have a limit."""
+    turn: str | None = None
+    """The key that had the last turn; None where none has had one."""
 
 
 class Rooms:
@@ -48,11 +54,13 @@ class Rooms:
         self._rooms: dict[Key, Room] = {}
         self._looked = False
         self._unknown: set[Key] = set()
-        """Queues with limits whose rows are not locked."""
+        """Queues with limits, or keys, whose rows are not locked."""
+        self._keyed: set[Key] = set()
+        """Queues in which tasks of keys wait."""
 
     @property
     def short(self) -> bool:
-        """Whether a queue with limits has something to give, and its limits are not known."""
+        """Whether a queue with limits or keys has something to give, and what these leave is not known."""
         return bool(self._unknown) and not self._looked
 
     def left(self, key: Key) -> int:
@@ -65,6 +73,10 @@ class Rooms:
         room = self._rooms.get(key)
         if room is not None:
             room.left -= len(found)
+            for task in found:
+                room.held[task["limit_key"]] = room.held.get(task["limit_key"], 0) + 1
+            if room.turn is not None and key in self._keyed and found:
+                room.turn = found[-1]["limit_key"]
         elif found and found[0]["queue_limited"]:
             self._unknown.add(key)
             return [] if self._looked else found
@@ -76,6 +88,32 @@ class Rooms:
             room = self._rooms.get((task["company"], task["queue"]))
             if room is not None:
                 room.left += 1
+                room.held[task["limit_key"]] -= 1
+
+    def note_keys(self, key: Key) -> None:
+        """Note that tasks of keys wait in a queue. They are given in turns, which its row keeps."""
+        self._keyed.add(key)
+        if not self.in_turns(key):
+            self._unknown.add(key)
+
+    def in_turns(self, key: Key) -> bool:
+        """Say whether the tasks of a queue are to be given in turns, and whose turn it is is known."""
+        return key in self._keyed and key in self._rooms and self._rooms[key].turn is not None
+
+    def turn(self, key: Key) -> str:
+        """Return the key that had the last turn in a queue."""
+        return self._rooms[key].turn or ""
+
+    def key_left(self, key: Key, limit_key: str) -> int:
+        """Return how many more tasks a queue may give of one of its keys."""
+        room = self._rooms[key]
+        if room.row["per_key"] is None or not limit_key:
+            return _ALL
+        return max(room.row["per_key"] - room.held.get(limit_key, 0), 0)
+
+    def full_keys(self, key: Key) -> list[str]:
+        """Return the keys of which a queue may give nothing now."""
+        return [limit_key for limit_key in self._rooms[key].held if not self.key_left(key, limit_key)]
 
     def look(self, tx: Tx, keys: Iterable[Key]) -> None:
         """Lock those of these queues that have limits, and see what these leave."""
@@ -84,10 +122,14 @@ class Rooms:
             tree.setdefault(company, {})[queue] = 0
         query = "lock_free_queues" if tx.locked else "lock_queues"
         self._looked = True
-        self._unknown.clear()
+        rows = tx.rows(query, wanted=names(query, {**tree}))
+        if not tx.locked and (new := self._keyed - {_key(row) for row in rows if row["turn"] is not None}):
+            for company, queue in sorted(new):
+                tx.run("take_turns", company=company, name=queue, now_ms=tx.now_ms)
+            rows = tx.rows(query, wanted=names(query, {**tree}))
         # Counted by statements of their own, which see what was committed while the locks were waited for.
-        for row in tx.rows(query, wanted=names(query, {**tree})):
-            self._rooms[row["company"], row["name"]] = _room(tx, row)
+        self._rooms = {_key(row): _room(tx, row) for row in rows}
+        self._unknown = {key for key in self._keyed if not self.in_turns(key)}
 
     def start(self, key: Key) -> None:
         """Count a task that was given, for the rate."""
@@ -97,6 +139,8 @@ class Rooms:
     def settle(self, tx: Tx) -> None:
         """Keep what is left of each rate, and have those told who may come again: when, if the rate says it."""
         for (company, queue), room in self._rooms.items():
+            if room.turn != room.row["turn"]:
+                tx.run("pass_turn", company=company, name=queue, turn=room.turn)
             if room.row["rate"] is None:
                 continue
             period_ms, rate = room.row["period_ms"], room.row["rate"]
@@ -127,4 +171,9 @@ def _room(tx: Tx, row: Row) -> Room:
     if left and row["concurrency"] is not None:
         found = tx.row("count_held", company=row["company"], queue=row["name"])
         left = min(left, max(row["concurrency"] - (found["held"] if found else 0), 0))
-    return Room(row, left, credit)
+    keys = tx.rows("keys_held", company=row["company"], queue=row["name"]) if row["per_key"] is not None else ()
+    return Room(row, left, credit, held={one["limit_key"]: one["held"] for one in keys}, turn=row["turn"])
+
+
+def _key(row: Row) -> Key:
+    return row["company"], row["name"]

@@ -41,6 +41,7 @@ class Start:
     at_ms: int = 0
     """By the store's clock. It begins when both this and the delay are over."""
     priority: int = 0
+    limit_key: str = ""
 
     @property
     def digest(self) -> str:
@@ -139,6 +140,7 @@ def create(tx: Tx, row: Start) -> None:
         lane=row.lane,
         build=row.build,
         priority=row.priority,
+        limit_key=row.limit_key,
     )
     tx.create(execution)
     start_ms = max(row.at_ms, tx.now_ms + row.delay_ms)
@@ -147,6 +149,8 @@ def create(tx: Tx, row: Start) -> None:
         facts["by"] = row.by
     if row.priority:
         facts["priority"] = row.priority
+    if row.limit_key:
+        facts["limit_key"] = row.limit_key
     if start_ms > tx.now_ms:
         facts["start_ms"] = start_ms
         delay(tx, execution, start_ms)

@@ -57,6 +57,7 @@ def _probe(execution: ExecutionRow, task: Row, *, run_at_ms: int, now_ms: int) -
         "scheduled_seq": task["scheduled_seq"],
         "run_at_ms": run_at_ms,
         "ahead_ms": task["ahead_ms"],
+        "limit_key": task["limit_key"],
         "now_ms": now_ms,
         "probe_of": task["address"],
     }

@@ -16,7 +16,7 @@ from perdure.core.events import Event, Kind
 from perdure.core.functions import is_function, lane_of
 from perdure.core.ids import new_id
 from perdure.core.ledger import EFFECT_STATES
-from perdure.core.queues import check_priority
+from perdure.core.queues import check_limit_key, check_priority
 from perdure.core.views import (
     ApprovalView,
     Decision,
@@ -84,6 +84,7 @@ class DirectApi(DirectWaits, DirectSchedules, DirectQueues):
         agent, definition, lane = _read_definition(text)
         delay_ms, at_ms = _delay_of(request)
         check_priority(request.priority)
+        check_limit_key(request.limit_key)
         row = Start(
             id=new_id("exe", self._node.parts.clock, self._node.parts.random),
             company=self._company,
@@ -97,6 +98,7 @@ class DirectApi(DirectWaits, DirectSchedules, DirectQueues):
             delay_ms=delay_ms,
             at_ms=at_ms,
             priority=request.priority,
+            limit_key=request.limit_key or "",
         )
         return await self._bridge.ask(start, row)
 

@@ -43,6 +43,8 @@ class ExecutionRow:
     """The worker that parked it last and may still have its live coroutine."""
     priority: int = 0
     """As its start said, 0 to 9."""
+    limit_key: str = ""
+    """Likewise; empty: none."""
     changed: bool = False
     """Owner: `Tx`. Set by `move`, `append` and the engine; decides what `flush` writes."""
     stored: tuple[Any, ...] = ()

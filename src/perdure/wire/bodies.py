@@ -33,6 +33,7 @@ class StartBody:
     delay_seconds: float | None = None
     start_at_ms: int | None = None
     priority: int = 0
+    limit_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +96,11 @@ class QueueBody:
     rate: int | None = None
     per_seconds: float | None = None
     by: str = ""
+    per_key: int | None = None
 
     @property
     def limits(self) -> QueueLimits:
-        return QueueLimits(self.concurrency, self.rate, self.per_seconds)
+        return QueueLimits(self.concurrency, self.rate, self.per_seconds, self.per_key)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,10 +54,8 @@ def start_request(
     return StartRequest(spec, input_of(definition, args, named), idempotency_key)
 
 
-def later(
-    request: StartRequest, delay_seconds: float | None, start_at: datetime | None, priority: int = 0
-) -> StartRequest:
-    """Return a start that says when it is to begin, and how urgent it is.
+def later(request: StartRequest, delay_seconds: float | None, start_at: datetime | None, **said: Any) -> StartRequest:
+    """Return a start that says when it is to begin, and what else is `said` of it.
 
     Raises `InvalidInput` (`bad_start`) for a time without a zone.
     """
@@ -68,7 +66,7 @@ def later(
             code="bad_start",
         )
     at_ms = None if start_at is None else round(start_at.timestamp() * 1000)
-    return replace(request, delay_seconds=delay_seconds, start_at_ms=at_ms, priority=priority)
+    return replace(request, delay_seconds=delay_seconds, start_at_ms=at_ms, **said)
 
 
 def input_of(definition: DurableDefinition, args: tuple[Any, ...], named: Mapping[str, Any]) -> Json:

@@ -98,7 +98,7 @@ async def info(call: Caller) -> Response:
     responses={200: {"model": Started, "description": "The idempotency key had been used: the first execution"}},
 )
 async def start(call: Caller, body: StartBody) -> Response:
-    when = (body.delay_seconds, body.start_at_ms, body.priority)
+    when = (body.delay_seconds, body.start_at_ms, body.priority, body.limit_key)
     given = (body.idempotency_key, call.identity(body.by), *when)
     started = await call.api.start(StartRequest(body.spec, body.input, *given))
     return _reply(started, 201 if started.created else 200)

@@ -3,11 +3,11 @@
 INSERT INTO tasks (
     shard, execution, address, company, agent, tool, queue, state, delivery, fence, attempt, max_attempts, pause_ms,
     timeout_ms, scheduled_seq, approval, run_at_ms, ahead_ms, claims, lease_ms, updated_ms, rules,
-    digest, intent
+    digest, intent, limit_key
 ) VALUES (
     :shard, :execution, :address, :company, :agent, :tool, :queue, :state, :delivery, 0, 0, :max_attempts, :pause_ms,
     :timeout_ms, :scheduled_seq, :approval, :now_ms, :ahead_ms, 0, 0, :now_ms, :rules,
-    :digest, :intent
+    :digest, :intent, :limit_key
 );
 
 -- name: task
@@ -20,40 +20,50 @@ SELECT t.* FROM json_each(:wanted) w CROSS JOIN json_each(w.value) a
 JOIN tasks t ON t.shard = CAST(CAST(a.value AS TEXT) AS INTEGER) AND t.execution = w.key AND t.address = a.key;
 
 -- name: ready_tasks
--- Candidates of one lane, the most urgent first and of those the longest due, with what their scheduling said. One whose
--- twin, by its arguments, may have acted unknown to anybody is held; so is one whose twin by intent is under way. A paused
--- queue has none. What is not due yet ends the search, unless it is urgent.
-SELECT t.*, v.data, COALESCE((
-    SELECT 1 FROM queues q WHERE q.company = :company AND q.name = :queue
-      AND (q.concurrency IS NOT NULL OR q.rate IS NOT NULL)
-), 0) AS queue_limited
-FROM tasks t
-JOIN executions e ON e.shard = t.shard AND e.id = t.execution
-JOIN events v ON v.shard = t.shard AND v.execution = t.execution AND v.seq = t.scheduled_seq
-WHERE t.company = :company AND t.queue = :queue AND t.agent = :agent AND t.tool = :tool
-  AND t.state = 'ready' AND t.run_at_ms - t.ahead_ms <= :now_ms AND t.run_at_ms <= :now_ms
-  AND e.state NOT IN ('paused', 'stuck')
-  AND NOT EXISTS (SELECT 1 FROM queues p WHERE p.company = :company AND p.name = :queue AND p.paused = 1)
-  AND NOT EXISTS (
-    SELECT 1 FROM tasks u
-    WHERE u.execution = t.execution AND u.doubt = 1 AND u.tool = t.tool AND u.digest = t.digest
-      AND u.digest <> '' AND u.address <> t.address AND t.delivery <> 'repeatable'
-      AND (u.state = 'uncertain' OR u.scheduled_seq < t.scheduled_seq)
-  ) AND NOT EXISTS (
-    SELECT 1 FROM tasks i
-    WHERE i.execution = t.execution AND i.tool = t.tool AND i.intent = t.intent AND i.intent IS NOT NULL
-      AND i.address <> t.address
-      AND (i.state IN ('leased', 'begun', 'uncertain') OR (i.state = 'ready' AND i.scheduled_seq < t.scheduled_seq))
-  )
-ORDER BY t.run_at_ms - t.ahead_ms LIMIT :limit;
+-- Candidates of one lane and key, the most urgent first and of those the longest due, with what their scheduling said. One
+-- whose twin, by its arguments, may have acted unknown to anybody is held; so is one whose twin by intent is under way. A
+-- paused queue has none. What is not due yet ends the search, unless it is urgent. `onward`: a task of the next key that has
+-- any in this lane, whether or not it may be given.
+SELECT * FROM (
+    SELECT t.*, v.data, COALESCE((
+        SELECT 1 FROM queues q WHERE q.company = :company AND q.name = :queue
+          AND (q.concurrency IS NOT NULL OR q.rate IS NOT NULL OR q.per_key IS NOT NULL)
+    ), 0) AS queue_limited, 0 AS onward
+    FROM tasks t
+    JOIN executions e ON e.shard = t.shard AND e.id = t.execution
+    JOIN events v ON v.shard = t.shard AND v.execution = t.execution AND v.seq = t.scheduled_seq
+    WHERE t.company = :company AND t.queue = :queue AND t.agent = :agent AND t.tool = :tool AND t.limit_key = :limit_key
+      AND t.state = 'ready' AND t.run_at_ms - t.ahead_ms <= :now_ms AND t.run_at_ms <= :now_ms
+      AND e.state NOT IN ('paused', 'stuck')
+      AND NOT EXISTS (SELECT 1 FROM queues p WHERE p.company = :company AND p.name = :queue AND p.paused = 1)
+      AND NOT EXISTS (
+        SELECT 1 FROM tasks u
+        WHERE u.execution = t.execution AND u.doubt = 1 AND u.tool = t.tool AND u.digest = t.digest
+          AND u.digest <> '' AND u.address <> t.address AND t.delivery <> 'repeatable'
+          AND (u.state = 'uncertain' OR u.scheduled_seq < t.scheduled_seq)
+      ) AND NOT EXISTS (
+        SELECT 1 FROM tasks i
+        WHERE i.execution = t.execution AND i.tool = t.tool AND i.intent = t.intent AND i.intent IS NOT NULL
+          AND i.address <> t.address
+          AND (i.state IN ('leased', 'begun', 'uncertain') OR (i.state = 'ready' AND i.scheduled_seq < t.scheduled_seq))
+      )
+    ORDER BY t.run_at_ms - t.ahead_ms LIMIT :limit
+) given
+UNION ALL
+SELECT * FROM (
+    SELECT t.*, '' AS data, 0 AS queue_limited, 1 AS onward FROM tasks t
+    WHERE t.company = :company AND t.queue = :queue AND t.agent = :agent AND t.tool = :tool AND t.limit_key > :limit_key
+      AND t.state = 'ready'
+    ORDER BY t.limit_key LIMIT 1
+) next_key;
 
 -- name: most_urgent
--- How far ahead the firsts of some lanes of a company stand at most, given as {queue: {agent: {tool: 0}}}.
+-- How far ahead the firsts without a key of some lanes of a company stand at most, given as {queue: {agent: {tool: 0}}}.
 SELECT MAX(first.ahead_ms) AS ahead_ms FROM (
     SELECT (
         SELECT t.ahead_ms FROM tasks t
-        WHERE t.company = :company AND t.queue = q.key AND t.agent = a.key AND t.tool = l.key AND t.state = 'ready'
-          AND t.run_at_ms - t.ahead_ms <= :now_ms
+        WHERE t.company = :company AND t.queue = q.key AND t.agent = a.key AND t.tool = l.key AND t.limit_key = ''
+          AND t.state = 'ready' AND t.run_at_ms - t.ahead_ms <= :now_ms
         ORDER BY t.run_at_ms - t.ahead_ms LIMIT 1
     ) AS ahead_ms
     FROM json_each(:lanes) q CROSS JOIN json_each(q.value) a CROSS JOIN json_each(a.value) l
@@ -164,10 +174,12 @@ ORDER BY scheduled_seq;
 -- Have it found out what became of an uncertain task; once more if that was tried before.
 INSERT INTO tasks (
     shard, execution, address, company, agent, tool, queue, state, delivery, fence, attempt, max_attempts, pause_ms,
-    timeout_ms, scheduled_seq, run_at_ms, ahead_ms, claims, lease_ms, updated_ms, probe_of
+    timeout_ms, scheduled_seq, run_at_ms, ahead_ms, limit_key, claims, lease_ms, updated_ms,
+    probe_of
 ) VALUES (
     :shard, :execution, :address, :company, :agent, :tool, :queue, 'ready', 'repeatable', 0, 0, :max_attempts,
-    :pause_ms, :timeout_ms, :scheduled_seq, :run_at_ms, :ahead_ms, 0, 0, :now_ms, :probe_of
+    :pause_ms, :timeout_ms, :scheduled_seq, :run_at_ms, :ahead_ms, :limit_key, 0, 0, :now_ms,
+    :probe_of
 ) ON CONFLICT (shard, execution, address) DO UPDATE SET
     state = 'ready', attempt = 0, run_at_ms = :run_at_ms, worker = NULL, first_ms = NULL, updated_ms = :now_ms;
 

@@ -3,7 +3,7 @@
 -- (shard, id) order, before any other row.
 SELECT e.shard, e.id, e.company, e.agent, e.definition, e.state, e.reason, e.ownership, e.fence, e.next_seq,
     e.log_format, e.active_ms, e.created_ms, e.updated_ms, e.finished_ms, e.chain, e.lane, e.build, e.cancel_seq,
-    e.origin, e.kept_by, e.priority
+    e.origin, e.kept_by, e.priority, e.limit_key
 FROM json_each(:wanted) w JOIN executions e ON e.shard = CAST(CAST(w.value AS TEXT) AS INTEGER) AND e.id = w.key
 ORDER BY e.shard, e.id;
 
@@ -12,11 +12,11 @@ ORDER BY e.shard, e.id;
 INSERT INTO executions (
     shard, id, company, agent, definition, state, reason, ownership, fence, next_seq, log_format, active_ms,
     created_ms, updated_ms, finished_ms, chain, lane, build, cancel_seq, origin, kept_by,
-    priority
+    priority, limit_key
 ) VALUES (
     :shard, :id, :company, :agent, :definition, :state, :reason, :ownership, :fence, :next_seq, :log_format, :active_ms,
     :created_ms, :updated_ms, :finished_ms, :chain, :lane, :build, :cancel_seq, :origin, :kept_by,
-    :priority
+    :priority, :limit_key
 );
 
 -- name: update_execution
