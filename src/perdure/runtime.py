@@ -119,8 +119,7 @@ class AgentRuntime(Outside, Found):
         An agent takes one input; a durable function its arguments, as JSON. The same `idempotency_key`, name and input
         again give the first execution; with other input, `Conflict` (`start_key_conflict`). With `delay_seconds`, or
         `start_at` (which names a time zone), it waits that long, never shorter, by the store's clock; a cancel ends it
-        before. With a `priority` of 1 to 9 it and its tasks go before those of less, wherever they have to wait. Those
-        of one `limit_key` take turns with those of others, and queues may limit each.
+        before. `priority` (0 to 9) says what goes first, `limit_key` whose it is: keys take turns, and may be limited.
         """
         self._ensure_open()
         asked = start_request(declared, args, named, idempotency_key)
@@ -141,9 +140,8 @@ class AgentRuntime(Outside, Found):
         limit_key: str | None = None,
         **named: Any,
     ) -> AgentHandle:
-        named |= {"idempotency_key": idempotency_key, "delay_seconds": delay_seconds, "start_at": start_at}
-        named |= {"priority": priority, "limit_key": limit_key}
-        return self.wait(self._run(self.start_async(declared, *args, **named)))
+        named |= {"delay_seconds": delay_seconds, "start_at": start_at, "priority": priority, "limit_key": limit_key}
+        return self.wait(self._run(self.start_async(declared, *args, idempotency_key=idempotency_key, **named)))
 
     async def run_async(
         self, declared: Declared, *args: Any, idempotency_key: str | None = None, **named: Any
@@ -265,8 +263,7 @@ class AgentRuntime(Outside, Found):
             self._key = self._key or self._service.wait(key_for(self._url))
             self._api, self._source = HttpApi(self._url, self._key), HttpTaskSource(self._url, self._key)
             return
-        store, models = self._store or default_store(), self._models or Catalog()
-        self._shared = SharedStore(store, models, self._service, self._join)
+        self._shared = SharedStore(self._store or default_store(), self._models or Catalog(), self._service, self._join)
         self._api, self._source = self._shared.open()
 
     def _serve(self, *declared: Declared) -> None:

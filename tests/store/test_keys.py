@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from engine_bench import AGENT, COMPANY, Bench, named, once, task, wish
@@ -18,6 +20,7 @@ from perdure.engine.queues import ChangeQueue, change_queue, queue_views
 from perdure.engine.start import Start, start
 from perdure.engine.sweep import tell_time
 from perdure.engine.wake import SOON_MS
+from perdure.store.batch import Entry
 
 MAIL = Lane(AGENT, "post", "mail")
 
@@ -131,7 +134,7 @@ def test_what_has_begun_counts_and_what_is_handed_back_does_not(bench: Bench) ->
 
 
 def test_both_limits_and_a_rate_hold(bench: Bench) -> None:
-    limit(bench, per_key=2, concurrency=3, rate=4, per_seconds=1_000)  # type: ignore[arg-type]
+    limit(bench, per_key=2, concurrency=3, rate=4, per_seconds=1_000)
     for key in ("a", "b", "c"):
         waiting(bench, key, 4)
     held = take(bench)
@@ -173,7 +176,7 @@ def test_a_wish_that_stands_is_granted_what_a_key_has_left(bench: Bench) -> None
     granted: list[LeasedTask] = []
 
     class Waiting:
-        def settle(self, entries) -> None:  # type: ignore[no-untyped-def]
+        def settle(self, entries: Sequence[Entry]) -> None:
             granted.extend(task for entry in entries for task in entry.result)
 
     bench.writer.submit(lease, wish("wrk_1", "w", lanes=(MAIL,)), Waiting(), wants=(("tasks", f"{COMPANY}/mail"),))

@@ -144,7 +144,13 @@ class Bench:
     def ready(self) -> list[str]:
         """Return the executions that anybody may claim."""
         everything = {"oldest": 0, "newest": 1_000, "limit": 1_000}
-        return self.read(lambda reads: [row["execution"] for row in reads.rows("ready_executions", **everything)])
+
+        def found(reads: Reads) -> list[str]:
+            companies = [row["company"] for row in reads.rows("ready_companies", after="", limit=1_000)]
+            rows = [row for one in companies for row in reads.rows("ready_executions", company=one, **everything)]
+            return [row["execution"] for row in rows if not row["onward"]]
+
+        return self.read(found)
 
     # -- tasks ---------------------------------------------------------------------------------------------------------
 

@@ -31,8 +31,8 @@ def start_child(tx: Tx, row: ExecutionRow, item: StartChild, *, wanted: bool) ->
         return
     spec = codec.encode_json(item.spec, "agent")
     given = (item.id, row.company, item.agent, item.definition, spec, item.input, None)
-    same = {"priority": row.priority, "limit_key": row.limit_key}
-    create(tx, Start(*given, lane=item.lane, build=item.build, **same))
+    start = Start(*given, lane=item.lane, build=item.build, priority=row.priority, limit_key=row.limit_key)
+    create(tx, start)
     # An equal definition is there nearly always, and touches nothing; so the order of a batch's rows does not matter.
     tx.later(
         "insert_definition",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from perdure.core import states
 from perdure.core.events import READABLE_FORMATS, Kind
+from perdure.engine.turns import alternating
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Params, Ref, Row
 from perdure.store.rows import ExecutionRow
@@ -26,6 +27,8 @@ class Claim:
     lease_ms: int
     known: Mapping[str, int] = field(default_factory=dict[str, int])
     """Last `seq` seen of executions whose live coroutine the holder still has: only newer events are sent."""
+    after: str = ""
+    """The company that it was given an execution of last: those that come after it are next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,9 @@ def _keys(row: Claim) -> tuple[str, ...]:
 
 @operation(keys=_keys)
 def claim(tx: Tx, rows: Sequence[Claim]) -> Steps[list[Claimed]]:
-    """Claim up to `limit` executions each, the longest ready first. Those of an unreadable format stay ready."""
+    """Claim up to `limit` executions each: companies take turns, and of each the most urgent is first, then the longest
+    ready. Those of an unreadable format stay ready.
+    """
     picked = _candidates(tx, rows)
     yield [Ref(row["shard"], row["execution"]) for rows_ in picked for row in rows_]
     results = [[_take(tx, row, found) for found in found_rows] for row, found_rows in zip(rows, picked, strict=True)]
@@ -60,15 +65,34 @@ def claim(tx: Tx, rows: Sequence[Claim]) -> Steps[list[Claimed]]:
 
 
 def _candidates(tx: Tx, rows: Sequence[Claim]) -> list[list[Row]]:
-    """Share the head of the ready list out among the claimers of this batch."""
-    formats = {"oldest": min(READABLE_FORMATS), "newest": max(READABLE_FORMATS)}
-    found = tx.rows("ready_executions", **formats, limit=sum(row.limit for row in rows))
+    """Share what is next on the ready list out among the claimers of this batch."""
+    limit = sum(row.limit for row in rows)
+    found = _next(tx, rows[0].after, limit) if limit > 0 else []
     shares: list[list[Row]] = []
     at = 0
     for row in rows:
         shares.append(found[at : at + row.limit])
         at += row.limit
     return shares
+
+
+def _next(tx: Tx, last: str, limit: int) -> list[Row]:
+    """Return up to `limit` candidates: one of each company, from the one on that comes after `last`, and then again.
+
+    Where one company alone has any, and it was the last, that costs one query; and in any case no more for its backlog.
+    """
+    formats = {"oldest": min(READABLE_FORMATS), "newest": max(READABLE_FORMATS)}
+    found = tx.rows("ready_executions", company=last, limit=limit, **formats)
+    own = [row for row in found if not row["onward"]]
+    if len(own) == len(found):
+        return own
+    companies = [row["company"] for row in tx.rows("ready_companies", after=last, limit=limit)]
+    if len(companies) < limit:
+        companies += [row["company"] for row in tx.rows("ready_companies", after="", limit=limit)]
+    others = [one for one in dict.fromkeys(companies) if one != last][:limit]
+    given = tx.each("ready_executions", [{"company": one, "limit": limit, **formats} for one in others])
+    lines = [*([row for row in some if not row["onward"]] for some in given), own]
+    return list(alternating(lines))[:limit]
 
 
 def _take(tx: Tx, claim: Claim, found: Row) -> Claimed | None:

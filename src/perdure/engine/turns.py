@@ -5,7 +5,7 @@ What it costs grows with the keys that have tasks ready, not with how many these
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from perdure.core.work import Lane, LeaseRequest
@@ -57,7 +57,7 @@ class Line:
                 break
         else:  # there are fewer keys than slots
             found = {one: self._of(one, min(most, rooms.key_left(self.queue, one))) for one in found}
-        return list(_alternating(found))[:most]
+        return list(alternating([*found.values()]))[:most]
 
     def _keys(self, rooms: Rooms, page: int) -> Iterator[str]:
         """Yield the keys that have something due and room, in the order of their turns."""
@@ -96,7 +96,7 @@ def place(task: Row) -> Place:
     return task["execution"], task["address"]
 
 
-def _alternating(found: dict[str, list[Row]]) -> Iterator[Row]:
+def alternating(lines: Sequence[list[Row]]) -> Iterator[Row]:
     """Yield the first of each, then the second of each that has one, and so on."""
-    for n in range(max(map(len, found.values()), default=0)):
-        yield from (tasks[n] for tasks in found.values() if n < len(tasks))
+    for n in range(max(map(len, lines), default=0)):
+        yield from (line[n] for line in lines if n < len(line))

@@ -24,6 +24,7 @@ from perdure.core.ids import new_id
 from perdure.core.ports import Clock, Random
 from perdure.core.states import Reason
 from perdure.engine.claim import Claim, Claimed, claim
+from perdure.engine.keys import DEFAULT_COMPANY
 from perdure.engine.query import events_of
 from perdure.engine.sweep import Drop, Renew, drop, renew
 from perdure.errors import LeaseLost, PerdureError, StoreFailed, UserError
@@ -109,6 +110,8 @@ class Executor:
         self._options = options
         self._idle = idle
         self._wake = asyncio.Event()
+        self._last_company = DEFAULT_COMPANY
+        """Whose execution it was given last."""
         self._owned: dict[str, Live] = {}
         """Driven now. Owner: `_drive`."""
         self._leases = Leases(clock, options.lease_ms)
@@ -182,10 +185,11 @@ class Executor:
             await asyncio.Event().wait()
 
     def _wish(self, room: int) -> Claim:
-        return Claim(self.holder, room, self._options.lease_ms, self._parked.seen)
+        return Claim(self.holder, room, self._options.lease_ms, self._parked.seen, self._last_company)
 
     def _spawn(self, claimed: Claimed, asked_ms: int) -> None:
         """Drive it in a task of its own: a task group would cost a fifth of a step's time."""
+        self._last_company = claimed.company
         task = asyncio.get_running_loop().create_task(self._drive(claimed, asked_ms), name=claimed.ref.execution)
         self._drives.add(task)
         task.add_done_callback(self._drove)

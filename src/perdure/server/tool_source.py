@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 SLOTS = 64
 """Calls of such tools at a time, in one server."""
 MOST_LANES = 200
-"""Different tools of different agents that are asked for at a time; the longest due come first."""
+"""Different tools of different agents that are asked for at a time: one of each company, then another of each."""
 KNOWN = 1_000
 """Calls that the worker can look up at a time: many more than it has slots."""
 SIGN_SECONDS = 5.0
@@ -97,6 +97,8 @@ class ServerTaskSource(DirectTaskSource):
         """The worker's, which looks up each task once, right after it came; what is old goes again."""
         self._asked: tuple[str, tuple[str, ...]] = "", ()
         """The last request's nonce and the companies asked with it: a lost answer may have held tasks of theirs."""
+        self._last = ""
+        """The company that was given something last."""
         self._companies: OrderedDict[str, str] = OrderedDict()
         """Of executions that tasks came from lately."""
 
@@ -117,17 +119,21 @@ class ServerTaskSource(DirectTaskSource):
                     await asyncio.wait_for(stir.wait(), min(left, pause))
 
     async def take(self, request: LeaseRequest) -> list[LeasedTask]:
-        """Reserve what is ready, the company first whose tasks are longest due. Costs a read if there is nothing."""
+        """Reserve what is ready. Companies share the slots; the one after the last that was given something is first.
+        Costs a read if there is nothing."""
         ready = await self._bridge.read(_ready_lanes)
         nonce, before = self._asked
-        companies = tuple(dict.fromkeys([*(before if request.nonce == nonce else ()), *ready]))
+        in_turn = sorted(ready, key=lambda company: (company <= self._last, company))
+        companies = tuple(dict.fromkeys([*(before if request.nonce == nonce else ()), *in_turn]))
         self._asked = request.nonce, companies
         given: list[LeasedTask] = []
-        for company in companies:
+        for place, company in enumerate(companies):
             if (left := request.slots - len(given)) <= 0:
                 break
-            asked = replace(request, lanes=tuple(ready.get(company, ())), slots=left)
+            share = -(-left // (len(companies) - place))  # what it leaves is there for those after it
+            asked = replace(request, lanes=tuple(ready.get(company, ())), slots=share)
             tasks = await self._bridge.run(lease, Lease(company, asked))
+            self._last = company if tasks else self._last
             given += [await self._known(company, task) for task in tasks]
         return given
 

@@ -98,6 +98,25 @@ async def test_the_same_request_gets_the_same_tasks_of_all_companies(tmp_path: P
         assert await source.report("local/wrk", reports) == [Answer.ACCEPTED] * len(COMPANIES)
 
 
+async def test_companies_share_the_slots_and_take_turns(tmp_path: Path) -> None:
+    async with answering(lambda _seen: Says()) as server, node_over(tmp_path, script()) as bench:
+        await known(bench.node)
+        whose: dict[str, str] = {}
+        for company in ("acme", "acme", "acme", "acme", "beta", "default"):
+            started = await bench.node.api(company).start(StartRequest(spec(pay(server)), "hi"))
+            whose[started.id] = company
+            await scheduled(bench, company, started.id)
+        source = ServerTaskSource(bench.node, TOOLS, OrderedDict())
+
+        async def take(slots: int, nonce: str) -> list[str]:
+            return [whose[one.execution] for one in await source.take(LeaseRequest("local/wrk", nonce, (), slots))]
+
+        assert await take(1, "n1") == ["acme"]
+        assert await take(1, "n2") == ["beta"]
+        assert await take(2, "n3") == ["default", "acme"]
+        assert await take(9, "n4") == ["acme", "acme"]
+
+
 async def test_a_fork_is_given_what_stands_in_for_an_answer_and_calls_nobody(tmp_path: Path) -> None:
     replies = Script([lambda request: call("pay", {"n": len(request.messages[-1].text)}), say("done")])
     anything: dict[str, Any] = {"type": "object"}

@@ -1,4 +1,4 @@
--- Whose turn it is: priorities, keys that take turns and have limits of their own.
+-- Whose turn it is: priorities, companies that take turns, keys that take turns and have limits of their own.
 
 -- priority: given at the start, handed down to its tasks and to what it begins. ahead_ms: the same as time, by which who is
 -- more urgent stands further ahead in a line, as if it had been waiting that much longer.
@@ -9,9 +9,9 @@ ALTER TABLE ready ADD COLUMN ahead_ms BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE tasks ADD COLUMN ahead_ms BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE tasks ADD COLUMN limit_key TEXT NOT NULL DEFAULT '';
 
--- In the place of those that were in order of time alone: as many as before.
+-- In the place of those that were in order of time alone: as many as before. What takes turns stands before the order.
 DROP INDEX ready_by_lane;
-CREATE INDEX ready_by_lane ON ready (lane, (since_ms - ahead_ms));
+CREATE INDEX ready_by_lane ON ready (lane, company, (since_ms - ahead_ms));
 DROP INDEX tasks_ready;
 CREATE INDEX tasks_ready ON tasks (company, queue, agent, tool, limit_key, (run_at_ms - ahead_ms)) WHERE state = 'ready';
 

@@ -5,14 +5,22 @@ JOIN executions e ON e.shard = CAST(CAST(w.value AS TEXT) AS INTEGER) AND e.id =
 
 -- name: look
 -- All that a look asks for, in one query: where the first and the last ready execution of some lanes stand, given as
--- {lane: 0}; where the first and the last of the due tasks of some lanes stand, given as
+-- {lane: 0}, or where companies take turns the time in half seconds; where the first and the last of the due tasks of some lanes stand, given as
 -- {company: {queue: {agent: {tool: 0}}}}, with, of a queue that people said something of, when that was, and of one with a
 -- limit, how much of it is taken. Where tasks of keys wait, what the queue was set is the time in half seconds instead: no
 -- short look tells what became of them. The same of those of every company on some queues, given as {queue: 0}; and when the
 -- next of each kind of thing is due.
 SELECT 'ready' AS kind, w.key AS name, '' AS queue, '' AS agent, '' AS tool,
-    (SELECT MIN(r.since_ms - r.ahead_ms) FROM ready r WHERE r.lane = w.key) AS first_ms,
-    (SELECT MAX(r.since_ms - r.ahead_ms) FROM ready r WHERE r.lane = w.key) AS last_ms,
+    (
+        SELECT r.since_ms - r.ahead_ms FROM ready r WHERE r.lane = w.key ORDER BY r.company, r.since_ms - r.ahead_ms LIMIT 1
+    ) AS first_ms, COALESCE((
+        SELECT :now_ms - :now_ms % 500 FROM ready f
+        WHERE f.lane = w.key AND f.company > (SELECT MIN(m.company) FROM ready m WHERE m.lane = w.key)
+        ORDER BY f.company LIMIT 1
+    ), (
+        SELECT r.since_ms - r.ahead_ms FROM ready r WHERE r.lane = w.key
+        ORDER BY r.company DESC, r.since_ms - r.ahead_ms DESC LIMIT 1
+    )) AS last_ms,
     CAST(NULL AS BIGINT) AS changed_ms, 0 AS held
 FROM json_each(:lanes) w
 UNION ALL
@@ -23,14 +31,14 @@ SELECT 'tasks', c.key, q.key, a.key, l.key,
           AND t.state = 'ready' AND t.run_at_ms - t.ahead_ms <= :now_ms AND t.run_at_ms <= :now_ms
     ), (
         SELECT 0 FROM tasks k WHERE k.company = c.key AND k.queue = q.key AND k.agent = a.key AND k.tool = l.key
-          AND k.limit_key > '' AND k.state = 'ready' LIMIT 1
+          AND k.limit_key > '' AND k.state = 'ready' ORDER BY k.limit_key LIMIT 1
     )), (
         SELECT MAX(t.run_at_ms - t.ahead_ms) FROM tasks t
         WHERE t.company = c.key AND t.queue = q.key AND t.agent = a.key AND t.tool = l.key AND t.limit_key = ''
           AND t.state = 'ready' AND t.run_at_ms - t.ahead_ms <= :now_ms AND t.run_at_ms <= :now_ms
     ), COALESCE((
         SELECT :now_ms - :now_ms % 500 FROM tasks k WHERE k.company = c.key AND k.queue = q.key AND k.agent = a.key
-          AND k.tool = l.key AND k.limit_key > '' AND k.state = 'ready' LIMIT 1
+          AND k.tool = l.key AND k.limit_key > '' AND k.state = 'ready' ORDER BY k.limit_key LIMIT 1
     ), (SELECT s.changed_ms FROM queues s WHERE s.company = c.key AND s.name = q.key)),
     (SELECT COUNT(*) FROM queues s JOIN tasks h ON h.company = s.company AND h.queue = s.name
         AND h.state IN ('leased', 'begun')

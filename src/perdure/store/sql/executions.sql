@@ -30,11 +30,38 @@ ON CONFLICT (shard, execution) DO NOTHING;
 DELETE FROM ready WHERE shard = :shard AND execution = :execution;
 
 -- name: ready_executions
--- Candidates for a claim, the most urgent first and of those the longest ready, of the log formats that the claimer reads.
-SELECT r.shard, r.execution, r.abandoned FROM ready r
-JOIN executions e ON e.shard = r.shard AND e.id = r.execution
-WHERE r.lane = '' AND e.log_format BETWEEN :oldest AND :newest
-ORDER BY r.since_ms - r.ahead_ms LIMIT :limit;
+-- Candidates of one company for a claim, the most urgent first and of those the longest ready, of the log formats that the
+-- claimer reads: these are looked up one by one, for a join might read the whole list. `onward`: one of another company, if
+-- any has executions ready.
+SELECT * FROM (
+    SELECT r.shard, r.execution, r.company, r.abandoned, 0 AS onward FROM ready r
+    WHERE r.lane = '' AND r.company = :company AND (
+        SELECT e.shard FROM executions e
+        WHERE e.shard = r.shard AND e.id = r.execution AND e.log_format BETWEEN :oldest AND :newest
+    ) IS NOT NULL
+    ORDER BY r.since_ms - r.ahead_ms LIMIT :limit
+) own
+UNION ALL
+SELECT * FROM (
+    SELECT r.shard, r.execution, r.company, r.abandoned, 1 AS onward FROM ready r
+    WHERE r.lane = '' AND r.company > :company ORDER BY r.company LIMIT 1
+) later
+UNION ALL
+SELECT * FROM (
+    SELECT r.shard, r.execution, r.company, r.abandoned, 1 AS onward FROM ready r
+    WHERE r.lane = '' AND r.company < :company ORDER BY r.company LIMIT 1
+) earlier;
+
+-- name: ready_companies
+-- The companies after one, in order, that have executions ready for servers. Goes from company to company, however many each
+-- has.
+WITH RECURSIVE companies_ready (company) AS (
+    SELECT (SELECT MIN(r.company) FROM ready r WHERE r.lane = '' AND r.company > :after)
+    UNION ALL
+    SELECT (SELECT MIN(r.company) FROM ready r WHERE r.lane = '' AND r.company > c.company)
+    FROM companies_ready c WHERE c.company IS NOT NULL
+)
+SELECT company FROM companies_ready WHERE company IS NOT NULL LIMIT :limit;
 
 -- name: insert_owned
 -- Begin an ownership.

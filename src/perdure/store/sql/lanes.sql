@@ -1,11 +1,12 @@
 -- name: ready_in_lane
--- Candidates of one durable function, the most urgent first and of those the longest ready: of the log formats that the claimer reads, and begun by
--- its build or by none yet, and not just woken for another worker that has its live coroutine.
+-- Candidates of one durable function, the most urgent first and of those the longest ready: of the log formats that the
+-- claimer reads, and begun by its build or by none yet, and not just woken for another worker that has its live coroutine.
 SELECT r.shard, r.execution, r.abandoned FROM ready r
-JOIN executions e ON e.shard = r.shard AND e.id = r.execution
-WHERE r.lane = :lane AND r.company = :company AND e.log_format BETWEEN :oldest AND :newest
-  AND (e.build = '' OR e.build = :build)
-  AND (r.kept_by = '' OR r.kept_by = :holder OR r.since_ms <= :left_before_ms)
+WHERE r.lane = :lane AND r.company = :company AND (
+    SELECT e.shard FROM executions e
+    WHERE e.shard = r.shard AND e.id = r.execution AND e.log_format BETWEEN :oldest AND :newest
+      AND (e.build = '' OR e.build = :build)
+) IS NOT NULL AND (r.kept_by = '' OR r.kept_by = :holder OR r.since_ms <= :left_before_ms)
 ORDER BY r.since_ms - r.ahead_ms LIMIT :limit;
 
 -- name: owned_of_nonce

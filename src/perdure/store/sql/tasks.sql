@@ -23,18 +23,19 @@ JOIN tasks t ON t.shard = CAST(CAST(a.value AS TEXT) AS INTEGER) AND t.execution
 -- Candidates of one lane and key, the most urgent first and of those the longest due, with what their scheduling said. One
 -- whose twin, by its arguments, may have acted unknown to anybody is held; so is one whose twin by intent is under way. A
 -- paused queue has none. What is not due yet ends the search, unless it is urgent. `onward`: a task of the next key that has
--- any in this lane, whether or not it may be given.
+-- any in this lane, whether or not it may be given. What else is known of a task is looked up for each by itself: joined, a
+-- database might read the whole backlog first.
 SELECT * FROM (
-    SELECT t.*, v.data, COALESCE((
+    SELECT t.*, (
+        SELECT v.data FROM events v WHERE v.shard = t.shard AND v.execution = t.execution AND v.seq = t.scheduled_seq
+    ) AS data, COALESCE((
         SELECT 1 FROM queues q WHERE q.company = :company AND q.name = :queue
           AND (q.concurrency IS NOT NULL OR q.rate IS NOT NULL OR q.per_key IS NOT NULL)
     ), 0) AS queue_limited, 0 AS onward
     FROM tasks t
-    JOIN executions e ON e.shard = t.shard AND e.id = t.execution
-    JOIN events v ON v.shard = t.shard AND v.execution = t.execution AND v.seq = t.scheduled_seq
     WHERE t.company = :company AND t.queue = :queue AND t.agent = :agent AND t.tool = :tool AND t.limit_key = :limit_key
       AND t.state = 'ready' AND t.run_at_ms - t.ahead_ms <= :now_ms AND t.run_at_ms <= :now_ms
-      AND e.state NOT IN ('paused', 'stuck')
+      AND (SELECT e.state FROM executions e WHERE e.shard = t.shard AND e.id = t.execution) NOT IN ('paused', 'stuck')
       AND NOT EXISTS (SELECT 1 FROM queues p WHERE p.company = :company AND p.name = :queue AND p.paused = 1)
       AND NOT EXISTS (
         SELECT 1 FROM tasks u
@@ -251,12 +252,35 @@ SELECT MIN(run_at_ms) AS due_ms FROM tasks
 WHERE company = :company AND queue = :queue AND state = 'ready' AND run_at_ms > :now_ms;
 
 -- name: server_lanes
--- Which tools of which agents have tasks on a queue whose takers are told so, of any company; the longest due first.
-SELECT t.company, t.agent, t.tool FROM (SELECT id FROM companies UNION SELECT CAST(:own AS TEXT)) c
-JOIN tasks t ON t.company = c.id AND t.queue = :queue AND t.state = 'ready'
-JOIN executions e ON e.shard = t.shard AND e.id = t.execution
-WHERE e.state NOT IN ('paused', 'stuck')
-GROUP BY t.company, t.agent, t.tool ORDER BY MIN(t.run_at_ms) LIMIT :limit;
+-- Which tools of which agents have tasks on a queue whose takers are told so: the first of each company, then the second of
+-- each, and so on. Goes from lane to lane, however many tasks each has.
+WITH RECURSIVE lanes (company, agent, tool, place) AS (
+    SELECT c.id, (
+        SELECT t.agent FROM tasks t WHERE t.company = c.id AND t.queue = :queue AND t.state = 'ready'
+        ORDER BY t.agent, t.tool LIMIT 1
+    ), (
+        SELECT t.tool FROM tasks t WHERE t.company = c.id AND t.queue = :queue AND t.state = 'ready'
+        ORDER BY t.agent, t.tool LIMIT 1
+    ), 1 FROM (SELECT id FROM companies UNION SELECT CAST(:own AS TEXT)) c
+    UNION ALL
+    SELECT l.company, (
+        SELECT t.agent FROM tasks t WHERE t.company = l.company AND t.queue = :queue AND t.state = 'ready'
+          AND (t.agent, t.tool) > (l.agent, l.tool)
+        ORDER BY t.agent, t.tool LIMIT 1
+    ), (
+        SELECT t.tool FROM tasks t WHERE t.company = l.company AND t.queue = :queue AND t.state = 'ready'
+          AND (t.agent, t.tool) > (l.agent, l.tool)
+        ORDER BY t.agent, t.tool LIMIT 1
+    ), l.place + 1 FROM lanes l WHERE l.agent IS NOT NULL
+)
+SELECT l.company, l.agent, l.tool FROM lanes l
+WHERE l.agent IS NOT NULL AND (
+    SELECT e.shard FROM tasks t JOIN executions e ON e.shard = t.shard AND e.id = t.execution
+    WHERE t.company = l.company AND t.queue = :queue AND t.agent = l.agent AND t.tool = l.tool AND t.state = 'ready'
+      AND e.state NOT IN ('paused', 'stuck')
+    LIMIT 1
+) IS NOT NULL
+ORDER BY l.place, l.company LIMIT :limit;
 
 -- name: company_of
 -- Whose an execution is, for the servers themselves, which serve them all.
