@@ -20,7 +20,7 @@ WHERE w.company = :company AND w.kind = 'approval'
   AND (:execution = '' OR w.execution = :execution)
   AND (:state = '' OR w.state = :state)
   AND (:id = '' OR w.id = :id)
-ORDER BY w.opened_ms LIMIT :limit;
+ORDER BY w.opened_ms, w.execution, w.opened_seq LIMIT :limit;
 
 -- name: waitpoints_of
 -- All waits of an execution with what was shown.
