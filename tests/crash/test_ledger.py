@@ -15,6 +15,8 @@ import pytest
 
 import ledger_program
 
+pytestmark = pytest.mark.sqlite_only("a program that is its own server has a file")
+
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:

@@ -7,6 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.sqlite_only("who owns a file is its lock's to say; a database has no owner")
+
 DRILL = Path(__file__).parents[1] / "support" / "ownership_drill.py"
 
 

@@ -14,7 +14,10 @@ import power_shim
 from crash_disk_power import CUTS_MADE, reports
 from crash_phase import Room
 
-pytestmark = pytest.mark.skipif(bool(power_shim.why_not()), reason=power_shim.why_not())
+pytestmark = [
+    pytest.mark.skipif(bool(power_shim.why_not()), reason=power_shim.why_not()),
+    pytest.mark.sqlite_only("what a disk keeps is a database's own promise"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,8 @@ from crash_case import Case, Outcome, Strike
 from perdure.core.work import LEASE_MS
 from perdure.server.executor import ExecutorOptions
 
+pytestmark = pytest.mark.sqlite_only("a program that is its own server has a file")
+
 PLACES = [
     ("claim.after_commit", 1),
     ("model.received", 2),

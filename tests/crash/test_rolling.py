@@ -9,6 +9,8 @@ import pytest
 from rolling import ORDERS, Plan, roll
 from rolling_house import ROOT, Version, previous, unpacked
 
+pytestmark = pytest.mark.sqlite_only("the version before goes on with its own file")
+
 COMMIT = previous()
 
 

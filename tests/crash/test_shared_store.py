@@ -21,6 +21,8 @@ from perdure.shared_store import SharedStore
 from perdure.store.ownership import lock_file, read_hint
 from sharing_program import Program, program
 
+pytestmark = pytest.mark.sqlite_only("who owns a file is its lock's to say; a database has no owner")
+
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:

@@ -13,6 +13,7 @@ import pytest
 import cli_agents
 from cli_processes import Home, Running, until
 from perdure import AgentRuntime
+from which_store import kind
 
 
 @pytest.fixture(scope="module")
@@ -202,6 +203,7 @@ def test_unknown_ids_end_with_3_and_a_wrong_key_with_1(home: Home, monkeypatch: 
         assert "PERDURE_API_KEY" in done.stdout + done.stderr
 
 
+@pytest.mark.sqlite_only("who owns a file is its lock's to say; a database has no owner")
 def test_a_second_server_is_sent_to_the_first(home: Home, server: Running) -> None:
     done = home.process("server", "--port", "0")
     assert done.returncode == 1
@@ -211,6 +213,7 @@ def test_a_second_server_is_sent_to_the_first(home: Home, server: Running) -> No
     assert (taken.returncode, "error[port_in_use]" in taken.stderr) == (1, True)
 
 
+@pytest.mark.sqlite_only("who owns a file is its lock's to say; a database has no owner")
 def test_a_server_that_is_stopped_keeps_its_store(home: Home, server: Running) -> None:
     server.send(signal.SIGSTOP)
     try:
@@ -225,7 +228,8 @@ def test_a_server_that_is_stopped_keeps_its_store(home: Home, server: Running) -
 def test_the_doctor_finds_a_sound_installation(home: Home, server: Running) -> None:
     done = home.command("doctor")
     assert done.returncode == 0, done.stdout
-    for what in ("SQLite", server.url, "owned by process", "1 worker", "clock"):
+    store = ("SQLite", "owned by process") if kind() == "sqlite" else ("PostgreSQL",)
+    for what in (*store, server.url, "1 worker", "clock"):
         assert what in done.stdout
 
 

@@ -36,6 +36,7 @@ def begin(server: Running, text: str) -> str:
         return runtime.start(cli_agents.agent, text).execution_id
 
 
+@pytest.mark.both_stores
 def test_a_watch_survives_the_death_of_worker_and_server(home: Home) -> None:
     gate = home.folder / "gate"
     home.extra["CLI_TEST_GATE"] = str(gate)
@@ -60,6 +61,7 @@ def test_a_watch_survives_the_death_of_worker_and_server(home: Home) -> None:
         assert '"through"' in told_by
 
 
+@pytest.mark.both_stores
 def test_leaving_in_order_ends_with_0_and_leaves_nothing(home: Home) -> None:
     server = home.serve()
     worker = home.work()
@@ -106,6 +108,7 @@ def test_ctrl_c_ends_a_watch_with_130(home: Home) -> None:
     assert (watch.returncode, "Traceback" in told) == (130, False)
 
 
+@pytest.mark.sqlite_only("a file can be moved")
 def test_a_server_whose_store_fails_ends_with_1(home: Home) -> None:
     server = home.serve()
     home.store.rename(home.folder / "elsewhere.db")
@@ -116,6 +119,7 @@ def test_a_server_whose_store_fails_ends_with_1(home: Home) -> None:
     assert json.loads(server.process.stdout.readline())["error"]["code"] in ("store_moved", "store_failed")
 
 
+@pytest.mark.sqlite_only("what a file may be is about files")
 def test_files_that_are_no_store_of_ours_are_refused_and_left_alone(home: Home) -> None:
     corrupt = home.folder / "corrupt.db"
     corrupt.write_bytes(b"not a database" * 500)
@@ -161,6 +165,7 @@ def fill(server: Running) -> None:
             runtime.start(cli_agents.agent, "x" * 300_000)
 
 
+@pytest.mark.sqlite_only("the disk under a file is full; a database has its own")
 def test_a_full_disk_refuses_requests_and_answers_questions(home: Home, small_disk: Path) -> None:
     server = home.serve("--store", str(small_disk / "perdure.db"))
     execution = begin(server, "pay")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ import pytest
 import cli_agents
 from cli_processes import Home, until
 from perdure import AgentRuntime
+from which_store import rows_of
 
 
 @pytest.fixture(scope="module")
@@ -112,19 +111,21 @@ def test_an_export_is_verified_and_what_was_changed_in_it_is_named(home: Home, t
     assert home.command("effects", "verify", str(tmp_path / "none")).returncode == 2
 
 
-def test_a_row_changed_by_hand_in_the_file_is_found(home: Home) -> None:
+def test_a_row_changed_by_hand_in_the_store_is_found(home: Home) -> None:
     whole, other = ended(home, "add"), ended(home, "add")
     assert home.command("effects", "verify", whole).returncode == 0
     home.running[0].end()
-    with closing(sqlite3.connect(home.store)) as database:
-        (seq,) = database.execute(
-            "SELECT seq FROM events WHERE execution = ? AND kind = 'task_completed'", (whole,)
-        ).fetchone()
-        database.execute(
-            "UPDATE events SET data = replace(data, '\"worker\"', '\"Worker\"') WHERE execution = ? AND seq = ?",
-            (whole, seq),
-        )
-        database.commit()
+    ((seq,),) = rows_of(
+        home.store_address,
+        "SELECT seq FROM events WHERE execution = :execution AND kind = 'task_completed'",
+        {"execution": whole},
+    )
+    rows_of(
+        home.store_address,
+        "UPDATE events SET data = replace(data, '\"worker\"', '\"Worker\"') "
+        "WHERE execution = :execution AND seq = :seq",
+        {"execution": whole, "seq": seq},
+    )
     home.serve()
     found = home.command("effects", "verify")
     assert found.returncode == 1

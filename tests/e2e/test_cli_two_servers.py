@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli_processes import Home
+from which_store import store_at
 
 
 @pytest.fixture
@@ -20,7 +21,7 @@ def home(tmp_path: Path) -> Iterator[Home]:
 
 def test_commands_take_the_one_that_runs_and_ask_where_two_do(home: Home) -> None:
     here = home.serve()
-    there = home.serve("--store", str(home.folder / "other.db"))
+    there = home.serve("--store", store_at(home.folder / "other.db"))
     both = home.command("executions", "list")
     assert both.returncode != 0
     assert here.url in both.stderr
@@ -31,6 +32,6 @@ def test_commands_take_the_one_that_runs_and_ask_where_two_do(home: Home) -> Non
 
     assert there.end() == 0
     assert home.command("executions", "list").returncode == 0
-    again = home.serve("--store", str(home.folder / "other.db"))
+    again = home.serve("--store", store_at(home.folder / "other.db"))
     assert again.ready["key"] is None, "the other server did not take its key away"
     assert json.loads(Path(again.ready["state_file"]).read_text())["key"] == there.ready["key"]

@@ -21,6 +21,8 @@ import pytest
 from perdure.models.recorded import reply_to_json
 from perdure.models.scripted import call, say
 
+pytestmark = pytest.mark.sqlite_only("the command makes its store itself, a file")
+
 ROOT = Path(__file__).parents[2]
 SUPPORT = ROOT / "tests" / "support"
 PATIENCE = 100.0

@@ -15,6 +15,8 @@ from perdure import AgentRuntime
 from perdure.upkeep.checking import check_store
 from perdure.upkeep.migration import migrate_store
 
+pytestmark = pytest.mark.sqlite_only("a file is backed up and restored as a file; a database by its own means")
+
 GOLDEN = Path(__file__).parents[1] / "golden" / "0.1" / "perdure.db"
 
 

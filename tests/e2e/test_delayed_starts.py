@@ -17,6 +17,7 @@ from perdure.errors import PerdureError
 from perdure.flow import step
 from perdure.models.catalog import Catalog
 from perdure.models.scripted import say
+from runtimes import runtime_at
 
 MODELS = Catalog(scripted={"plain": [say("done")]})
 agent = Agent(name="plain", model="scripted/plain", instructions="x")
@@ -33,7 +34,7 @@ async def welcome(who: str) -> str:
 
 
 def opened(folder: Path) -> AgentRuntime:
-    return AgentRuntime(store=folder / "p.db", models=MODELS)
+    return runtime_at(folder / "p.db", models=MODELS)
 
 
 def begun_after(runtime: AgentRuntime, handle: AgentHandle) -> tuple[int, int]:

@@ -19,6 +19,8 @@ from pypdf import PdfReader
 from chat_endpoint import chat_endpoint
 from perdure.testing.evidence import MODEL_REQUEST, read_world_log
 
+pytestmark = pytest.mark.sqlite_only("the command makes its store itself, a file")
+
 SRC = Path(__file__).parents[2] / "src"
 MOST_SECONDS = 100
 

@@ -18,6 +18,8 @@ from pathlib import Path
 from perdure import AgentHandle, AgentRuntime, durable
 from perdure.flow import step
 
+pytestmark = pytest.mark.sqlite_only("a program that is its own server has a file")
+
 world = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 known = Path(sys.argv[1] + ".fork")
 

@@ -13,6 +13,7 @@ import pytest
 from perdure import AgentHandle, AgentRuntime, Conflict, InvalidInput, durable
 from perdure.core.events import Event, Kind
 from perdure.flow import Retry, StepFailed, run_function, saga, signal, step
+from runtimes import runtime_at
 
 done: list[str] = []
 
@@ -98,7 +99,7 @@ FUNCTIONS = (order, rehearsed, flaky, parent, undoing, doubtful)
 @pytest.fixture
 def runtime(tmp_path: Path) -> Iterator[AgentRuntime]:
     done.clear()
-    with AgentRuntime(store=tmp_path / "p.db") as runtime:
+    with runtime_at(tmp_path / "p.db") as runtime:
         runtime.serve(*FUNCTIONS, blocking=False)
         yield runtime
 

@@ -19,6 +19,8 @@ from datetime import timedelta
 from perdure import AgentRuntime, durable
 from perdure.flow import Retry, StepFailed, first, sleep, step
 
+pytestmark = pytest.mark.sqlite_only("a program that is its own server has a file")
+
 world = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
 def note(line):

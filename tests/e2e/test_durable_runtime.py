@@ -15,6 +15,7 @@ from http_server import Server, serving
 from perdure import AgentHandle, AgentRuntime, Conflict, InvalidInput
 from perdure.flow import durable, signal, step
 from perdure.service_loop import ServiceLoop
+from runtimes import runtime_at
 
 done: list[str] = []
 
@@ -70,7 +71,7 @@ def server_in(folder: Path) -> Iterator[Server]:
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], AgentRuntime]]:
     done.clear()
     if request.param == "embedded":
-        yield lambda: AgentRuntime(store=tmp_path / "p.db")
+        yield lambda: runtime_at(tmp_path / "p.db")
         return
     with server_in(tmp_path) as server:
         yield lambda: AgentRuntime(server.url, api_key=server.key)
@@ -115,7 +116,7 @@ def test_a_start_key_begins_one_execution(opened: Callable[[], AgentRuntime]) ->
 
 
 def test_arguments_that_do_not_fit_are_refused_before_anything_starts(tmp_path: Path) -> None:
-    with AgentRuntime(store=tmp_path / "p.db") as runtime:
+    with runtime_at(tmp_path / "p.db") as runtime:
         wrong: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
             ((), {}),
             (("ann", 1, 2), {}),

@@ -11,6 +11,7 @@ from perdure import Agent, AgentRuntime, ToolContext, tool
 from perdure.models.catalog import Catalog
 from perdure.models.port import ModelReply, ModelRequest
 from perdure.models.scripted import call, say
+from runtimes import runtime_at
 
 paid: list[int] = []
 pretended: list[tuple[int, str, str]] = []
@@ -50,7 +51,7 @@ def script(request: ModelRequest) -> ModelReply:
 def runtime(tmp_path: Path) -> Iterator[AgentRuntime]:
     paid.clear()
     pretended.clear()
-    with AgentRuntime(store=tmp_path / "p.db", models=Catalog(scripted={"cashier": script})) as runtime:
+    with runtime_at(tmp_path / "p.db", models=Catalog(scripted={"cashier": script})) as runtime:
         yield runtime
 
 

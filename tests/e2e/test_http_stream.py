@@ -116,6 +116,7 @@ async def test_a_log_is_followed_while_it_is_written(tmp_path: Path) -> None:
             assert await follower == whole
 
 
+@pytest.mark.both_stores
 async def test_a_follower_outlives_the_server(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with process(path) as first:

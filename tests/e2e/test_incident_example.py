@@ -89,6 +89,7 @@ def pdf_in(output: str) -> PdfReader:
     return PdfReader(line.removeprefix("The report is ready: "))
 
 
+@pytest.mark.sqlite_only("a program that is its own server has a file")
 def test_it_runs_to_a_report(env: dict[str, str], model: ModelEndpoint, tmp_path: Path) -> None:
     done = subprocess.run(program("run.py"), env=env, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "completed" in done.stdout
@@ -96,6 +97,7 @@ def test_it_runs_to_a_report(env: dict[str, str], model: ModelEndpoint, tmp_path
     assert model.turns == [1, 2, 3]
 
 
+@pytest.mark.sqlite_only("a program that is its own server has a file")
 def test_another_process_finishes_what_a_killed_one_began(
     env: dict[str, str], model: ModelEndpoint, tmp_path: Path
 ) -> None:

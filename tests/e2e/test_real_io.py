@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from perdure import AgentHandle, AgentRuntime, durable
+from perdure import AgentHandle, durable
 from perdure.flow import driver, signal
+from runtimes import runtime_at
 
 PATIENCE_SECONDS = 60.0
 
@@ -35,7 +36,7 @@ def until_said(handle: AgentHandle, words: str, *, said: bool) -> None:
 def test_the_doctor_names_the_line_of_real_io(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "REAL_IO_SECONDS", 0.05)
     line = impatient.__code__.co_firstlineno + 3
-    with AgentRuntime(store=tmp_path / "p.db") as runtime:
+    with runtime_at(tmp_path / "p.db") as runtime:
         handle = runtime.start(impatient)
         until_said(handle, f"outside a step, at {__file__}:{line} in impatient", said=True)
         gate.set()

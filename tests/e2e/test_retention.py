@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 from cli_processes import Home, until
+from which_store import rows_of
 
 
 def kept_ms(home: Home) -> str | None:
-    with closing(sqlite3.connect(home.store)) as database:
-        row = database.execute("SELECT value FROM meta WHERE key = 'retention_ms'").fetchone()
-    return row and row[0]
+    rows = rows_of(home.store_address, "SELECT value FROM meta WHERE key = 'retention_ms'")
+    return rows[0][0] if rows else None
 
 
 def test_a_server_tells_its_store_and_the_next_leaves_it_so(tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from perdure import Agent, AgentRuntime, InvalidInput, ToolContext, tool
+from perdure import Agent, InvalidInput, ToolContext, tool
 from perdure.models.catalog import Catalog
 from perdure.models.scripted import call, say
+from runtimes import runtime_at
 
 MODELS = Catalog(scripted={"asks": [call("whose"), say("asked")]})
 
@@ -26,7 +27,7 @@ def agent(name: str) -> Agent:
 
 def test_agents_that_are_served_together_share_a_worker(tmp_path: Path) -> None:
     ann, bob, late = agent("ann"), agent("bob"), agent("late")
-    with AgentRuntime(store=tmp_path / "s.db", models=MODELS) as runtime:
+    with runtime_at(tmp_path / "s.db", models=MODELS) as runtime:
         runtime.serve(ann, bob, ann, blocking=False)
         for one in (ann, bob, late):
             handle = runtime.start(one, "go")
@@ -38,5 +39,5 @@ def test_agents_that_are_served_together_share_a_worker(tmp_path: Path) -> None:
 
 
 def test_two_agents_of_one_name_are_not_served_together(tmp_path: Path) -> None:
-    with AgentRuntime(store=tmp_path / "s.db", models=MODELS) as runtime, pytest.raises(InvalidInput, match="'ann'"):
+    with runtime_at(tmp_path / "s.db", models=MODELS) as runtime, pytest.raises(InvalidInput, match="'ann'"):
         runtime.serve(agent("ann"), agent("ann"), blocking=False)

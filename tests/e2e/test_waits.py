@@ -15,6 +15,7 @@ from perdure import Agent, AgentRuntime, Conflict
 from perdure.flow import durable, run_agent, signal, step, token
 from perdure.models.catalog import Catalog
 from perdure.models.scripted import say
+from runtimes import runtime_at
 
 PATIENCE = 60
 reporter = Agent(name="reporter", model="scripted/reporter", instructions="Report.")
@@ -45,7 +46,7 @@ async def ask_manager(customer: str) -> list[object]:
 
 
 def runtime_on(folder: Path) -> AgentRuntime:
-    return AgentRuntime(store=folder / "p.db", models=Catalog(scripted={"reporter": [say("all is well")]}, environ={}))
+    return runtime_at(folder / "p.db", models=Catalog(scripted={"reporter": [say("all is well")]}, environ={}))
 
 
 def test_a_token_a_signal_and_a_child_are_waited_for_through_a_restart(tmp_path: Path) -> None:

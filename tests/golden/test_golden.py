@@ -13,6 +13,10 @@ from golden_agents import agent, script
 from perdure import AgentHandle, AgentRuntime, Status
 from perdure.models.catalog import Catalog
 from perdure.models.port import ModelReply, ModelRequest
+from perdure.upkeep.copying import copy
+from perdure.upkeep.migration import migrate_store
+from runtimes import runtime_at
+from which_store import kind, store_at
 
 HERE = Path(__file__).parent
 FOLDERS = sorted(path.parent.name for path in HERE.glob("*/perdure.db"))
@@ -38,9 +42,17 @@ def asked() -> Asked:
 
 
 @pytest.fixture
-def runtime(folder: str, asked: Asked, tmp_path: Path) -> Iterator[AgentRuntime]:
-    shutil.copy(HERE / folder / "perdure.db", tmp_path / "perdure.db")
-    with AgentRuntime(store=tmp_path / "perdure.db", models=Catalog(scripted={"golden": asked})) as runtime:
+def runtime(
+    folder: str, asked: Asked, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[AgentRuntime]:
+    """Run on an old file as it is; or, on a database, on what was copied there from it."""
+    models = Catalog(scripted={"golden": asked})
+    file = tmp_path_factory.mktemp("golden") / "perdure.db"
+    shutil.copy(HERE / folder / "perdure.db", file)
+    if kind() == "postgres":
+        migrate_store(file)
+        copy(file, store_at(tmp_path / "p.db"))
+    with runtime_at(tmp_path / "p.db" if kind() == "postgres" else file, models=models) as runtime:
         yield runtime
 
 

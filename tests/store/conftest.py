@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine_bench import Bench, bench_in
-from locking_bench import LockingBench
+from engine_bench import Bench, file_bench_in
 from perdure.store.postgres import open_postgres
 from perdure.store.sqlite import SqliteStore, open_sqlite
 from perdure.system import SystemClock, SystemRandom
@@ -30,12 +29,12 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
 def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
     """The engine's operations over each database in turn."""
     if request.param == "sqlite":
-        with bench_in(tmp_path) as made:
+        with file_bench_in(tmp_path) as made:
             yield made
         return
     store = open_postgres(request.getfixturevalue("postgres_database"), random=SeededRandom())
     try:
-        yield LockingBench(store, FakeClock())  # type: ignore[arg-type] - a store is a store
+        yield Bench(store, FakeClock())
     finally:
         store.close()
 
@@ -47,5 +46,5 @@ def servers(postgres_database: str) -> Iterator[tuple[Bench, Bench]]:
         stores = [open_postgres(postgres_database, random=SeededRandom(n)) for n in (1, 2)]
         for store in stores:
             open_ones.callback(store.close)
-        first, second = (LockingBench(store, FakeClock()) for store in stores)  # type: ignore[arg-type]
+        first, second = (Bench(store, FakeClock()) for store in stores)
         yield first, second

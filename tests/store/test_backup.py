@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import upkept
-from engine_bench import COMPANY, Bench, bench_in, once
+from engine_bench import COMPANY, Bench, file_bench_in, once
 from perdure.core.work import Answer
 from perdure.engine.rule import Rule, rule
 from perdure.errors import Conflict, InvalidInput, StoreFailed, StoreInUse, UserError
@@ -40,7 +40,7 @@ def tasks(path: Path) -> dict[str, str]:
 
 
 def test_a_backup_made_while_the_owner_writes_is_of_one_moment(tmp_path: Path) -> None:
-    with bench_in(tmp_path) as bench:
+    with file_bench_in(tmp_path) as bench:
         upkept.fill(bench)
         done = back_up(bench.store.place, tmp_path / "backup.db")
         later = bench.started()
@@ -129,7 +129,7 @@ def test_after_a_restore_nothing_goes_on_and_acts_are_in_doubt(tmp_path: Path) -
 
 def test_an_act_done_after_the_backup_is_not_done_again_and_its_report_is_not_taken(tmp_path: Path) -> None:
     """The point of it all: the claim after the backup is forgotten, and the act must not be given out twice."""
-    with bench_in(tmp_path) as bench:
+    with file_bench_in(tmp_path) as bench:
         held = bench.waiting(once()).ref
         back_up(bench.store.place, tmp_path / "backup.db")
         [leased] = bench.lease()
@@ -148,7 +148,7 @@ def test_an_act_done_after_the_backup_is_not_done_again_and_its_report_is_not_ta
 
 
 def test_a_late_report_of_what_had_begun_before_the_backup_is_still_taken(tmp_path: Path) -> None:
-    with bench_in(tmp_path) as bench:
+    with file_bench_in(tmp_path) as bench:
         leased = bench.begun()
         back_up(bench.store.place, tmp_path / "backup.db")
         place = bench.store.place
@@ -244,11 +244,10 @@ def test_what_a_dead_restore_in_place_left_is_not_run_on(tmp_path: Path) -> None
 
 
 def test_a_postgres_store_is_set_back_in_place(postgres_database: str) -> None:
-    from locking_bench import LockingBench
 
     store = open_postgres(postgres_database, random=SeededRandom())
     try:
-        bench = LockingBench(store, FakeClock())  # type: ignore[arg-type] - a store is a store
+        bench = Bench(store, FakeClock())
         found = upkept.fill(bench)
         done = restore_in_place(postgres_database, by="ann")
         assert done.uncertain == 3

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 import upkept
-from engine_bench import bench_in
-from locking_bench import LockingBench
+from engine_bench import Bench, file_bench_in
 from perdure.errors import PerdureError, StoreInUse, UserError
 from perdure.store.ownership import Ownership
 from perdure.store.postgres import open_postgres
@@ -76,7 +75,7 @@ DAMAGE = {
 
 
 def test_a_sound_store_passes_while_its_owner_has_it_and_after(tmp_path: Path) -> None:
-    with bench_in(tmp_path) as bench:
+    with file_bench_in(tmp_path) as bench:
         upkept.fill(bench)
         during = check_store(bench.store.place)
     after = check_store(bench.store.place)
@@ -100,7 +99,7 @@ def test_what_is_wrong_in_postgres_is_named_too(postgres_database: str) -> None:
 
     store = open_postgres(postgres_database, random=SeededRandom())
     try:
-        upkept.fill(LockingBench(store, FakeClock()))  # type: ignore[arg-type] - a store is a store
+        upkept.fill(Bench(store, FakeClock()))
         assert check_store(postgres_database).problems == []
     finally:
         store.close()
@@ -124,7 +123,7 @@ def test_a_damaged_page_is_told(tmp_path: Path) -> None:
 
 
 def test_a_log_that_is_gone_is_told(tmp_path: Path) -> None:
-    with bench_in(tmp_path) as bench:
+    with file_bench_in(tmp_path) as bench:
         upkept.fill(bench)
         place = bench.store.place
         Path(f"{place}.lock").touch()

@@ -8,8 +8,7 @@ import psycopg
 import pytest
 
 import upkept
-from engine_bench import AGENT
-from locking_bench import LockingBench
+from engine_bench import AGENT, Bench
 from perdure.errors import Conflict, InvalidInput, PerdureError, StoreInUse, UserError
 from perdure.store.ownership import Ownership, open_owned
 from perdure.store.postgres import open_postgres
@@ -44,7 +43,7 @@ def test_a_copy_holds_every_row_and_its_executions_go_on(tmp_path: Path, postgre
     store = open_postgres(postgres_database, random=SeededRandom())
     try:
         assert (store.id, store.token_key) == _identity(kept.path)
-        bench = LockingBench(store, FakeClock())  # type: ignore[arg-type] - a store is a store
+        bench = Bench(store, FakeClock())
         assert kept.owned in [one.ref.execution for one in bench.claim()]
     finally:
         store.close()

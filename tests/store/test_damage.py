@@ -22,6 +22,8 @@ from perdure.store.sqlite_link import SqliteLink
 from perdure.system import SystemClock, SystemRandom
 from perdure.testing.store_contract.database import put_executions
 
+pytestmark = pytest.mark.sqlite_only("it is about the file")
+
 FRAME = 24 + 4096
 
 

@@ -18,6 +18,8 @@ from perdure.store.tx import Tx
 from perdure.system import SystemClock, SystemRandom
 from store_owner import Owner, ask_nonce, owners
 
+pytestmark = pytest.mark.sqlite_only("it is about the file")
+
 OPENERS = 10
 KILLS = 20
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import psycopg
 
 from engine_bench import Bench, step, task
-from locking_bench import LockingBench
 from perdure.core.ids import SHARDS
 from perdure.engine.due import Sweep
 from perdure.engine.park import Finish, finish
@@ -42,12 +41,12 @@ def worked(bench: Bench) -> str:
 def test_logs_are_put_into_partitions_as_the_guide_says_and_go_on_there(postgres_database: str) -> None:
     [recipe] = re.findall(r"```sql\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
     store = open_postgres(postgres_database, random=SeededRandom())
-    before = worked(LockingBench(store, FakeClock()))  # type: ignore[arg-type] - a store is a store
+    before = worked(Bench(store, FakeClock()))
     store.close()
     with psycopg.connect(postgres_database) as database:
         database.execute(recipe.encode())
     store = open_postgres(postgres_database, random=SeededRandom(2))
-    bench = LockingBench(store, FakeClock(), _births=50)  # type: ignore[arg-type]
+    bench = Bench(store, FakeClock(), _births=50)
     made = [before, *(worked(bench) for _ in range(20))]
     assert check_store(postgres_database).problems == []
     with psycopg.connect(postgres_database) as database:

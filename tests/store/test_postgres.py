@@ -12,8 +12,7 @@ import pytest
 
 import postgres_server
 from commit_cutting_proxy import cutting_proxy
-from engine_bench import step
-from locking_bench import LockingBench
+from engine_bench import Bench, step
 from perdure.engine.park import Finish, finish
 from perdure.errors import InvalidInput, Unreachable
 from perdure.store.postgres import PostgresStore, open_postgres
@@ -72,7 +71,7 @@ def test_the_tables_that_change_most_are_vacuumed_early(postgres_database: str) 
 def test_an_event_of_an_execution_touches_no_index_but_a_change_of_state_does(postgres_database: str) -> None:
     """An index on what changes with each event would make it several times as much to write."""
     store = open_database(postgres_database)
-    bench = LockingBench(store, FakeClock())  # type: ignore[arg-type] - a store is a store
+    bench = Bench(store, FakeClock())
     for _ in range(3):
         held = bench.owned()
         bench.record(held, step())

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from engine_bench import AGENT, COMPANY, SPEC, Bench, ref, request, step, task
-from locking_bench import LockingBench
 from perdure import failpoints
 from perdure.core import codec
 from perdure.core.items import StartChild
@@ -51,7 +50,7 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Bench
         where = request.getfixturevalue("postgres_database")
         store = open_postgres(where, random=SeededRandom(), queries=queries)
     try:
-        bench = (Bench if request.param == "sqlite" else LockingBench)(store, clock)
+        bench = Bench(store, clock)
         bench.do(set_retention, AT_ONCE)
         yield bench, where
     finally:
@@ -286,7 +285,7 @@ def test_two_servers_delete_each_execution_once(postgres_database: str) -> None:
         stores = [open_postgres(postgres_database, random=SeededRandom(n)) for n in (1, 2)]
         for store in stores:
             opened.callback(store.close)
-        benches = [LockingBench(store, FakeClock()) for store in stores]  # type: ignore[arg-type]
+        benches = [Bench(store, FakeClock()) for store in stores]
         benches[0].do(set_retention, AT_ONCE)
         made = [ended(benches[0]) for _ in range(60)]
         together, counts = threading.Barrier(2), [0, 0]

@@ -26,6 +26,8 @@ from perdure.testing.store_contract import contract_queries
 from store_operations import Put, keys_in, put
 from store_owner import owners
 
+pytestmark = pytest.mark.sqlite_only("it is about the file")
+
 E = TypeVar("E", bound=PerdureError)
 
 LARGE = "x" * 100_000

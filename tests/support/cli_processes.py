@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from unittest import mock
 
 from perdure.cli.main import run
+from which_store import kind, store_at
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 60.0
@@ -87,12 +88,19 @@ class Home:
             "PYTHONPATH": path,
             "NO_COLOR": "1",
             **_WIDE,
+            **({} if kind() == "sqlite" else {"PERDURE_STORE": self.store_address}),
             **self.extra,
         }
 
     @property
     def store(self) -> Path:
+        """Where its store is, if it is a file."""
         return self.folder / "perdure" / "perdure.db"
+
+    @property
+    def store_address(self) -> str:
+        """How commands name its store."""
+        return store_at(self.store)
 
     def command(self, *args: str) -> subprocess.CompletedProcess[str]:
         """Run a command line to its end, in this process: a hundred of them are to fit into a test run."""

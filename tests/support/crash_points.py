@@ -78,6 +78,8 @@ SCHEDULING = (
     *("schedule", "pause_schedule", "resume_schedule"),
 )
 QUEUES = ("change_queue", "queues", "queue", "set_queue", "pause_queue", "resume_queue")
+OF_A_FILE = frozenset({"migrate", "take_over", "close"})
+"""What only the owner of a SQLite file commits."""
 _AT_THE_START = frozenset({"migrate", "take_over"})
 """What a server does before it serves, and hardly ever after."""
 _SECOND_LIFE = Way(strikes=(Strike("record.after_commit", "server", 1, ("server",)),))

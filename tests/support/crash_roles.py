@@ -29,11 +29,12 @@ from perdure.models.catalog import Catalog
 from perdure.models.port import ModelError, ModelReply, ModelRequest
 from perdure.models.recorded import reply_from_json, request_to_json
 from perdure.server.executor import ExecutorOptions
-from perdure.server.node import Parts
+from perdure.server.node import Node, Parts
 from perdure.server.options import ServeOptions
 from perdure.server.serve import Ready, run, serve
 from perdure.service_loop import ServiceLoop
 from perdure.shared_store import open_node
+from perdure.store.postgres import open_postgres
 from perdure.system import SystemClock, SystemRandom
 from perdure.testing import world
 from perdure.testing.world_client import World, WorldRefused
@@ -41,6 +42,7 @@ from perdure.wire.worker_lock import default_folder
 from perdure.worker.functions import FunctionOptions, FunctionWorker
 from perdure.worker.loop import WorkerOptions
 from perdure.worker.main import Serving, run_workers, tool_worker
+from which_store import by_clock
 
 for _later in ("anyio._backends._asyncio", "encodings.idna", "httpcore2", "httpx2", "jsonschema", "uvloop"):
     with suppress(ImportError):  # what is loaded at first use would be loaded anew in each child
@@ -55,6 +57,8 @@ class Setup:
     """One run's surroundings, the same for all of its processes and for each of their lives."""
 
     folder: Path
+    database: str = ""
+    """The address of the PostgreSQL database that the server's store is in; without one it is a file."""
     lease_ms: int = 1000
     errands: tuple[str, ...] = ()
     """What the client does beside its main job: see `crash_client`."""
@@ -143,7 +147,7 @@ def run_server(setup: Setup) -> None:
     clock = SkippingClock(setup.skipped_ms)
     models = Catalog(scripted={"incident": partial(_ask_world, setup)})
     parts = Parts(models, clock, SystemRandom(), ExecutorOptions(lease_ms=setup.lease_ms))
-    node = open_node(setup.store, parts.models, parts)
+    node = _on_database(setup, parts) if setup.database else open_node(setup.store, parts.models, parts)
 
     def ready(found: Ready) -> None:
         write(setup.folder / "server.key", found.key)
@@ -156,6 +160,11 @@ def run_server(setup: Setup) -> None:
         run(serve(node, options, on_ready=ready, clock=clock))
     finally:
         node.stop()
+
+
+def _on_database(setup: Setup, parts: Parts) -> Node:
+    store = by_clock(open_postgres(setup.database, random=parts.random), parts.clock)
+    return Node(store, parts, nonce=parts.random.token(16).hex())
 
 
 async def _ask_world(setup: Setup, request: ModelRequest) -> ModelReply:

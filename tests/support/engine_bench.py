@@ -1,4 +1,4 @@
-"""The engine's operations on a real SQLite file, a batch at a time, under a clock that the test moves."""
+"""The engine's operations on a real store, a batch at a time, under a clock that the test moves."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ from perdure.engine.start import Start, start
 from perdure.engine.sweep import Sweep, expire_tasks
 from perdure.store.batch import Entry
 from perdure.store.operation import Operation
-from perdure.store.protocol import Reads, Ref, Row
+from perdure.store.protocol import Reads, Ref, Row, Store
 from perdure.store.sqlite import SqliteStore, open_sqlite
 from perdure.store.tx import Note
 from perdure.store.writer import InlineWriter, outcome
 from perdure.testing.clock import FakeClock, SeededRandom
+from which_store import open_store
 
 T = TypeVar("T")
 
@@ -52,7 +53,7 @@ class _Nobody:
 class Bench:
     """One store and its writer."""
 
-    store: SqliteStore
+    store: Store
     clock: FakeClock
     notes: list[Note] = field(default_factory=list)
     """Every hint given so far."""
@@ -123,7 +124,10 @@ class Bench:
 
     def execution(self, execution: str) -> Row:
         """Return the row, whatever its company."""
-        found = self.row("lock_executions", wanted=codec.encode({execution: shard_of(execution)}))
+        wanted = codec.encode({execution: shard_of(execution)})
+        # Where several servers write, the query locks what it reads, which a reader may not.
+        with self.store.write() if self.store.shared else self.store.read() as connection:
+            found = connection.row("lock_executions", wanted=wanted)
         assert found is not None
         return found
 
@@ -195,6 +199,12 @@ class Bench:
         """Start an execution that waits for one task, and reserve it."""
         held = self.waiting(item or task())
         return next(one for one in self.lease(**options) if one.execution == held.ref.execution)
+
+
+class FileBench(Bench):
+    """A bench over a file, whatever other stores are in."""
+
+    store: SqliteStore
 
 
 def completion(
@@ -274,10 +284,21 @@ def ref(execution: str) -> Ref:
 
 @contextmanager
 def bench_in(folder: Path) -> Iterator[Bench]:
-    """Open a bench over a new file."""
+    """Open a bench over the store in a folder, there or not."""
+    clock = FakeClock()
+    store = open_store(folder / "p.db", clock=clock, random=SeededRandom())
+    try:
+        yield Bench(store, clock)
+    finally:
+        store.close()
+
+
+@contextmanager
+def file_bench_in(folder: Path) -> Iterator[FileBench]:
+    """Open a bench over the file in a folder, for a test that is about files."""
     clock = FakeClock()
     store = open_sqlite(folder / "p.db", clock=clock, random=SeededRandom())
     try:
-        yield Bench(store, clock)
+        yield FileBench(store, clock)
     finally:
         store.close()

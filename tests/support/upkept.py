@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from engine_bench import Bench, bench_in, once, task
+from engine_bench import Bench, file_bench_in, once, task
 from perdure import failpoints
 from perdure.cli.main import run
 
@@ -58,7 +58,7 @@ def fill(bench: Bench) -> dict[str, str]:
 
 def kept_store(folder: Path) -> Kept:
     """Make such a store in a folder, and close it."""
-    with bench_in(folder) as bench:
+    with file_bench_in(folder) as bench:
         found = fill(bench)
         found.pop("leased")
         return Kept(bench.store.place, **found)

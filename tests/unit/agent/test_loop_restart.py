@@ -43,6 +43,7 @@ async def test_while_a_worker_elsewhere_runs_the_tool(tmp_path: Path) -> None:
         assert script.calls == ["turn 1/model", "turn 2/model"]
 
 
+@pytest.mark.sqlite_only("that a file's former owner is gone, its lock proves; of a server nobody knows it")
 async def test_while_the_owners_own_worker_runs_the_tool(tmp_path: Path) -> None:
     """The lock proves it gone: its task is free at once, without waiting for a lease."""
     script = Script([call("look"), call("send"), say("?"), say("done")])

@@ -1,4 +1,4 @@
-"""Every test of the engine gets a store of its own."""
+"""Every test of the engine gets a store of its own. All of them run on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 

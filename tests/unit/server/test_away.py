@@ -14,9 +14,9 @@ from perdure.models.catalog import Catalog
 from perdure.models.scripted import say
 from perdure.server.node import Node, Parts
 from perdure.server.reading import Answer, Query, Reading
-from perdure.store.sqlite import open_sqlite
 from perdure.system import SystemClock
 from perdure.testing.clock import SeededRandom
+from which_store import open_store
 
 pytestmark = pytest.mark.anyio
 
@@ -36,7 +36,7 @@ class Line(Reading):
 
 async def test_a_claim_waits_until_its_log_can_be_read(tmp_path: Path) -> None:
     clock, random = SystemClock(), SeededRandom()
-    store = open_sqlite(tmp_path / "p.db", clock=clock, random=random)
+    store = open_store(tmp_path / "p.db", clock=clock, random=random)
     line = Line(store)
     script = Script([say("done")])
     node = Node(store, Parts(Catalog(scripted={"clerk": script}), clock, random, reading=lambda _: line))

@@ -16,10 +16,10 @@ from perdure.errors import Conflict, StoreFailed
 from perdure.server.bridge import Bridge
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Reads
-from perdure.store.sqlite import open_sqlite
 from perdure.store.tx import Tx
 from perdure.store.writer import ThreadedWriter
 from perdure.testing.clock import FakeClock, SeededRandom
+from which_store import open_store
 
 pytestmark = pytest.mark.anyio
 
@@ -38,7 +38,7 @@ def echo(tx: Tx, rows: Sequence[Any]) -> Steps[Any]:
 
 @pytest.fixture
 def bridge(tmp_path: Path) -> Iterator[Bridge]:
-    store = open_sqlite(tmp_path / "p.db", clock=FakeClock(), random=SeededRandom())
+    store = open_store(tmp_path / "p.db", clock=FakeClock(), random=SeededRandom())
     writer = ThreadedWriter(store)
     bridge = Bridge(store, writer)
     yield bridge
@@ -112,7 +112,7 @@ async def test_a_view_that_breaks_fails_every_glance_of_its_turn(bridge: Bridge)
 
 
 async def test_rows_of_one_turn_are_committed_together(tmp_path: Path) -> None:
-    store = open_sqlite(tmp_path / "p.db", clock=FakeClock(), random=SeededRandom())
+    store = open_store(tmp_path / "p.db", clock=FakeClock(), random=SeededRandom())
     writer = ThreadedWriter(store)
     bridge = Bridge(store, writer)
 

@@ -24,7 +24,7 @@ from perdure.server.node import Node, Parts
 from perdure.store.sqlite import SqliteStore, open_sqlite
 from perdure.testing.clock import FakeClock, SeededRandom
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.sqlite_only("the store after each commit is a copy of its file")]
 
 TOOLS = (
     tool("look"),

@@ -17,8 +17,9 @@ from perdure.errors import InternalError, Retryable, StoreFailed, Unreachable
 from perdure.models.scripted import call, say
 from perdure.store.tx import Note, Tx
 from perdure.testing.clock import FakeClock
+from which_store import rows_of, store_at
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.both_stores]
 
 
 class Turnstile:
@@ -397,14 +398,10 @@ async def test_a_database_that_does_not_answer_is_no_poison(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("damage", ["kind", "data", "input"])
 async def test_a_log_that_cannot_be_read_sticks_at_first_sight(tmp_path: Path, damage: str) -> None:
-    import sqlite3
-
     async with house_in(tmp_path, [say("done")]) as house:
         execution = await house.bench.start()
-        with sqlite3.connect(tmp_path / "p.db") as database:
-            change = {"kind": "kind = 'from_the_future'", "data": "data = '{'", "input": "data = '{}'"}[damage]
-            database.execute(f"UPDATE events SET {change}")
-        database.close()
+        change = {"kind": "kind = 'from_the_future'", "data": "data = '{'", "input": "data = '{}'"}[damage]
+        rows_of(store_at(tmp_path / "p.db"), f"UPDATE events SET {change}")
         one = house.open()
         await house.until(lambda: any(name == "halt" for name, _, _ in house.notes[one].answers))
         assert await house.bench.ownership(execution) == "parked"

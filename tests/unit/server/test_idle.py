@@ -29,6 +29,8 @@ from perdure.testing.simulation import run_simulation
 from perdure.worker.loop import Worker, WorkerOptions
 from simulated_store import SOUND, LoopReading, LoopWriter
 
+pytestmark = pytest.mark.sqlite_only("virtual time needs a store that answers on the same thread")
+
 BAR = 2.0
 WORKERS, TOOLS = 10, 5
 SECONDS = 300

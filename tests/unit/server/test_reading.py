@@ -13,20 +13,20 @@ import pytest
 from perdure.errors import StoreFailed
 from perdure.server.reading import Reading
 from perdure.store.pool import READERS
-from perdure.store.protocol import Reads
-from perdure.store.sqlite import SqliteStore, open_sqlite
+from perdure.store.protocol import Reads, Store
 from perdure.testing.clock import FakeClock, SeededRandom
+from which_store import open_store
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[SqliteStore]:
-    store = open_sqlite(tmp_path / "p.db", clock=FakeClock(), random=SeededRandom())
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = open_store(tmp_path / "p.db", clock=FakeClock(), random=SeededRandom())
     yield store
     store.close()
 
 
 @pytest.fixture
-def reading(store: SqliteStore) -> Iterator[Reading]:
+def reading(store: Store) -> Iterator[Reading]:
     reading = Reading(store)
     yield reading
     reading.close()

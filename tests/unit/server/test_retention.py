@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from perdure.server.store_time import StoreTime
 from perdure.server.sweeps import FORGET_LIMIT, SWEEP_SECONDS, Sweeps
 from perdure.store.protocol import Store
 from perdure.store.writer import InlineWriter
+from which_store import rows_of
 
 pytestmark = pytest.mark.anyio
 
@@ -148,6 +148,10 @@ def test_what_is_no_time_is_refused_with_what_is_expected(text: str) -> None:
     assert refused.value.code == "bad_retention"
 
 
+OWN_FILE = pytest.mark.sqlite_only("a program's own server is always over a file")
+
+
+@OWN_FILE
 async def test_a_program_on_its_own_file_says_it_in_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,11 +167,11 @@ async def test_a_program_on_its_own_file_says_it_in_the_environment(
 
 
 def told(path: Path) -> str | None:
-    with closing(sqlite3.connect(path)) as database:
-        row = database.execute("SELECT value FROM meta WHERE key = 'retention_ms'").fetchone()
-    return row and row[0]
+    rows = rows_of(str(path), "SELECT value FROM meta WHERE key = 'retention_ms'")
+    return rows[0][0] if rows else None
 
 
+@OWN_FILE
 async def test_a_program_whose_environment_says_nonsense_is_told_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

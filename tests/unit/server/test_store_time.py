@@ -9,9 +9,9 @@ import pytest
 
 from perdure.server.bridge import Bridge
 from perdure.server.store_time import StoreTime
-from perdure.store.sqlite import open_sqlite
 from perdure.store.writer import ThreadedWriter
 from perdure.testing.clock import START_WALL_MS, FakeClock, SeededRandom
+from which_store import open_store
 
 pytestmark = pytest.mark.anyio
 
@@ -23,7 +23,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 async def writer(tmp_path: Path, clock: FakeClock) -> AsyncIterator[tuple[StoreTime, ThreadedWriter]]:
-    store = open_sqlite(tmp_path / "p.db", clock=clock, random=SeededRandom())
+    store = open_store(tmp_path / "p.db", clock=clock, random=SeededRandom())
     writer = ThreadedWriter(store)
     bridge = Bridge(store, writer)
     yield StoreTime(bridge, clock), writer

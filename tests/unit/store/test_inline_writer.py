@@ -9,25 +9,23 @@ import pytest
 
 from perdure.errors import Retryable, StoreFailed
 from perdure.store.operation import Steps, operation
-from perdure.store.protocol import Again
-from perdure.store.sqlite import SqliteStore, open_sqlite
+from perdure.store.protocol import Again, Store
 from perdure.store.tx import Note, Tx
 from perdure.store.writer import InlineWriter
 from perdure.testing.clock import FakeClock, SeededRandom
 from perdure.testing.store_contract import contract_queries
 from store_operations import Put, Waiter, keys_in, put
+from which_store import open_store
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[SqliteStore]:
-    store = open_sqlite(
-        tmp_path / "perdure.db", clock=FakeClock(), random=SeededRandom(), queries=contract_queries("sqlite")
-    )
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = open_store(tmp_path / "perdure.db", clock=FakeClock(), random=SeededRandom(), queries=contract_queries)
     yield store
     store.close()
 
 
-def test_nothing_happens_until_a_batch_is_asked_for(store: SqliteStore) -> None:
+def test_nothing_happens_until_a_batch_is_asked_for(store: Store) -> None:
     writer, waiter = InlineWriter(store), Waiter()
     for key in ("a", "b"):
         writer.submit(put, Put(key, ("x",)), waiter)
@@ -39,7 +37,7 @@ def test_nothing_happens_until_a_batch_is_asked_for(store: SqliteStore) -> None:
     assert [entry.result for entry in waiter.entries] == ["a of 1", "b of 1"]
 
 
-def test_a_call_runs_what_was_queued_before_it(store: SqliteStore) -> None:
+def test_a_call_runs_what_was_queued_before_it(store: Store) -> None:
     writer, waiter = InlineWriter(store), Waiter()
     writer.submit(put, Put("a", ("x",)), waiter)
     assert writer.call(put, Put("b", ("x",))) == "b of 1"
@@ -48,7 +46,7 @@ def test_a_call_runs_what_was_queued_before_it(store: SqliteStore) -> None:
         writer.call(put, Put("c", raises=ValueError("no c")))
 
 
-def test_hints_come_after_the_commit(store: SqliteStore) -> None:
+def test_hints_come_after_the_commit(store: Store) -> None:
     committed: list[list[str]] = []
 
     def publish(notes: Sequence[Note]) -> None:
@@ -58,7 +56,7 @@ def test_hints_come_after_the_commit(store: SqliteStore) -> None:
     assert committed == [["a"]]
 
 
-def test_it_tries_again_without_waiting(store: SqliteStore) -> None:
+def test_it_tries_again_without_waiting(store: Store) -> None:
     tries: list[int] = []
 
     @operation()
@@ -72,7 +70,7 @@ def test_it_tries_again_without_waiting(store: SqliteStore) -> None:
     assert InlineWriter(store).call(unlucky, 0) == 3
 
 
-def test_stopping_drains_and_then_refuses(store: SqliteStore) -> None:
+def test_stopping_drains_and_then_refuses(store: Store) -> None:
     writer, waiter = InlineWriter(store), Waiter()
     for number in range(3):
         writer.submit(put, Put(str(number), ("x",)), waiter)
@@ -82,7 +80,7 @@ def test_stopping_drains_and_then_refuses(store: SqliteStore) -> None:
         writer.submit(put, Put("late"), waiter)
 
 
-def test_a_failed_store_refuses_everything_and_tells_once(store: SqliteStore) -> None:
+def test_a_failed_store_refuses_everything_and_tells_once(store: Store) -> None:
     failures: list[StoreFailed] = []
     writer, waiter = InlineWriter(store, on_failed=failures.append), Waiter()
     for number in range(3):
@@ -98,7 +96,7 @@ def test_a_failed_store_refuses_everything_and_tells_once(store: SqliteStore) ->
 def test_the_same_seed_makes_the_same_store(tmp_path: Path) -> None:
     ids = []
     for name in ("a", "b"):
-        store = open_sqlite(tmp_path / name, clock=FakeClock(), random=SeededRandom(7))
+        store = open_store(tmp_path / name, clock=FakeClock(), random=SeededRandom(7))
         ids.append(store.id)
         store.close()
     assert ids[0] == ids[1]

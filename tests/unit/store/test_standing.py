@@ -11,12 +11,13 @@ import pytest
 from perdure.errors import Retryable
 from perdure.store.batch import Entry
 from perdure.store.operation import Steps, operation
-from perdure.store.sqlite import SqliteStore, open_sqlite
+from perdure.store.protocol import Store
 from perdure.store.tx import Note, Tx
 from perdure.store.writer import InlineWriter, ThreadedWriter, outcome
 from perdure.testing.clock import FakeClock, SeededRandom
 from perdure.testing.store_contract import contract_queries
 from store_operations import Put, Waiter, keys_in, put
+from which_store import open_store
 
 A = (("tasks", "a"),)
 
@@ -42,16 +43,14 @@ def want(tx: Tx, rows: Sequence[Want]) -> Steps[list[str]]:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[SqliteStore]:
-    store = open_sqlite(
-        tmp_path / "perdure.db", clock=FakeClock(), random=SeededRandom(), queries=contract_queries("sqlite")
-    )
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = open_store(tmp_path / "perdure.db", clock=FakeClock(), random=SeededRandom(), queries=contract_queries)
     yield store
     store.close()
 
 
 @pytest.fixture
-def writer(store: SqliteStore) -> InlineWriter:
+def writer(store: Store) -> InlineWriter:
     return InlineWriter(store)
 
 
@@ -61,7 +60,7 @@ def stand(writer: InlineWriter, waiter: Waiter, row: Want | None = None) -> Entr
     return entry
 
 
-def test_a_wish_is_granted_inside_the_commit_that_speaks_to_it(store: SqliteStore) -> None:
+def test_a_wish_is_granted_inside_the_commit_that_speaks_to_it(store: Store) -> None:
     told: list[tuple[list[str], list[Entry]]] = []
     waiter = Waiter(store)
     writer = InlineWriter(store, publish=lambda _notes: told.append((keys_in(store), waiter.entries)))
@@ -129,7 +128,7 @@ def test_a_later_wish_of_the_same_owner_takes_its_place(writer: InlineWriter) ->
     assert len(waiter.entries) == 3, "who asks no more is given nothing"
 
 
-def test_one_that_fails_fails_alone(writer: InlineWriter, store: SqliteStore) -> None:
+def test_one_that_fails_fails_alone(writer: InlineWriter, store: Store) -> None:
     waiter = Waiter()
     wish = stand(writer, waiter, Want(fails_on="a"))
     assert writer.call(put, Put("a")) == "a of 1"
@@ -152,7 +151,7 @@ def test_a_batch_that_runs_one_by_one_grants_each_wish_once(writer: InlineWriter
     assert len(waiter.entries) == 1
 
 
-def test_it_is_told_when_the_writer_stops(store: SqliteStore) -> None:
+def test_it_is_told_when_the_writer_stops(store: Store) -> None:
     writer, waiter = ThreadedWriter(store), Waiter()
     writer.submit(want, Want(), waiter, wants=A)
     writer.call(put, Put("b"))
@@ -163,7 +162,7 @@ def test_it_is_told_when_the_writer_stops(store: SqliteStore) -> None:
     assert error.value.code == "shutting_down"
 
 
-def test_hints_are_of_the_whole_transaction(store: SqliteStore) -> None:
+def test_hints_are_of_the_whole_transaction(store: Store) -> None:
     notes: list[Note] = []
     writer = InlineWriter(store, publish=notes.extend)
     stand(writer, Waiter())

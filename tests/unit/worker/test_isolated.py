@@ -238,6 +238,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.sqlite_only("a program that is its own server has a file")
 def test_a_tool_of_the_main_script_is_found(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(MAIN.replace("STORE", repr(str(tmp_path / "perdure.db"))))
@@ -245,6 +246,7 @@ def test_a_tool_of_the_main_script_is_found(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "completed [5]\n"), done.stderr
 
 
+@pytest.mark.sqlite_only("a program that is its own server has a file")
 def test_what_was_typed_into_a_shell_is_not_and_is_never_tried_again(tmp_path: Path) -> None:
     done = run_python("-c", MAIN.replace("STORE", repr(str(tmp_path / "perdure.db"))))
     assert "isolated tool add cannot be found in a fresh interpreter: __main__ has no 'add' there" in done.stdout
