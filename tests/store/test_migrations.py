@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
@@ -9,13 +12,17 @@ from typing import Any
 
 import pytest
 
+import migration_kills
+from perdure.database import is_address
 from perdure.errors import InternalError
 from perdure.store import postgres_link, sqlite
-from perdure.store.migrate import Migration, Session, load_migrations, migrate
+from perdure.store.migrate import Migration, Session, every_statement, load_migrations, migrate
 from perdure.store.protocol import Row
 from perdure.store.sql_store import load_queries
 from perdure.store.sqlite_link import open_link
 from perdure.system import SystemRandom
+from perdure.upkeep.checking import check_store
+from which_store import rows_of
 
 
 class Interrupted(Exception):
@@ -83,6 +90,43 @@ def test_a_migration_that_is_killed_anywhere_is_completed_by_the_next(session: S
         assert [(row["number"], row["checksum"]) for row in rows] == [(step.number, step.checksum) for step in wanted]
         for step in wanted[-3:]:
             assert session.execute(f"SELECT a FROM t{step.number}") == [{"a": f"{step.number};"}]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A store with nothing in it, as a command names it."""
+    return str(tmp_path / "p.db") if request.param == "sqlite" else request.getfixturevalue("postgres_database")
+
+
+def killed(store: str, *how: str) -> dict[str, Any]:
+    command = [sys.executable, migration_kills.__file__, store, *how]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=290)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def step_numbers(store: str) -> list[int]:
+    """Return the steps that are recorded, having seen that the tables are those of a store that was never killed."""
+    report = check_store(store)
+    assert report.problems == []
+    return [number for (number,) in rows_of(store, "SELECT number FROM migrations ORDER BY number")]
+
+
+@pytest.mark.timeout(300)
+def test_a_process_that_is_killed_at_any_statement_of_any_step_leaves_it_to_the_next(store: str) -> None:
+    """Real processes, real kills: at each statement of this release's steps, and before each commit."""
+    dialect = "postgres" if is_address(store) else "sqlite"
+    found = killed(store, "every")
+    assert found["kills"] > len(list(every_statement(dialect))) + len(load_migrations())
+    assert step_numbers(store) == [step.number for step in load_migrations()]
+    assert killed(store, "together", "0")["meta"] == found["meta"], "nothing is made twice"
+
+
+@pytest.mark.timeout(300)
+def test_several_that_begin_at_once_and_die_anywhere_make_one_store(store: str) -> None:
+    found = killed(store, "together", "1")
+    assert found["kills"] > 0
+    assert step_numbers(store) == [step.number for step in load_migrations()]
 
 
 def test_a_step_that_fails_leaves_the_steps_before_it(session: Session) -> None:
