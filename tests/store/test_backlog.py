@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from engine_bench import AGENT, COMPANY, Bench, task
-from locking_bench import LockingBench
 from perdure.core.queues import QueueLimits
 from perdure.core.work import SERVER_QUEUE
 from perdure.engine.claim import Claim, claim
@@ -91,7 +90,7 @@ def full(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
     else:
         where = request.getfixturevalue("postgres_database")
         store = open_postgres(where, random=SeededRandom(), queries=queries)
-    bench = (Bench if request.param == "sqlite" else LockingBench)(store, FakeClock())
+    bench = Bench(store, FakeClock())
     execution = bench.waiting(task("first")).ref.execution
     run(bench, "begin", count=MANY, execution=execution)
     learn(bench)
