@@ -7,6 +7,7 @@ where it is needed: most processes of a test run never do.
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -18,6 +19,7 @@ from perdure.core.ports import Clock, Random
 from perdure.database import is_address
 from perdure.server.node import end_former_leases
 from perdure.store.clock import StoreClock
+from perdure.store.migrate import META_KEYS
 from perdure.store.ownership import open_owned
 from perdure.store.postgres import PostgresStore, open_postgres
 from perdure.store.protocol import Connection, Store
@@ -34,7 +36,7 @@ DO $$ DECLARE name TEXT; BEGIN
     END LOOP;
 END $$
 """
-"""A store that opens such a database gives it a new id, as it does with a new one."""
+"""All but which steps it has had; what it says of itself is then written anew, as of another store."""
 
 
 class Databases:
@@ -67,6 +69,10 @@ class Databases:
                 "WHERE datname = current_database() AND pid <> pg_backend_pid()"
             )
             database.execute(_EMPTY)
+            if database.execute("SELECT to_regclass('meta')").fetchone() != (None,):
+                made = {"store_id": f"sto_{secrets.token_hex(16)}", "token_key": secrets.token_hex(32), **META_KEYS}
+                for row in made.items():
+                    database.execute("INSERT INTO meta (key, value) VALUES (%s, %s)", row)
         self._free.append(address)
 
 

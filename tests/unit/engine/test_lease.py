@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from engine_bench import AGENT, COMPANY, WORKER, Bench, request, task, wish
 from perdure.core.work import Lane
 from perdure.engine.lease import lease
 from perdure.engine.signal import signal
+from which_store import rows_of, store_at
 
 
 def test_a_leased_task_carries_what_its_body_needs(bench: Bench) -> None:
@@ -40,11 +43,13 @@ def test_a_lease_is_bounded_by_the_free_slots_over_all_lanes(bench: Bench) -> No
 
 
 @pytest.mark.parametrize("damage", ["substr(data, 1, 20)", "replace(data, 'args', 'argt')"])
-def test_a_task_that_was_damaged_keeps_no_other_from_its_worker(damage: str, bench: Bench) -> None:
+def test_a_task_that_was_damaged_keeps_no_other_from_its_worker(damage: str, bench: Bench, tmp_path: Path) -> None:
     broken, whole = bench.waiting(task()), bench.waiting(task())
-    with bench.store.write() as connection:
-        where = "execution = ? AND kind = 'task_scheduled'"
-        connection.execute(f"UPDATE events SET data = {damage} WHERE {where}", broken.ref.execution)
+    rows_of(
+        store_at(tmp_path / "p.db"),
+        f"UPDATE events SET data = {damage} WHERE execution = :execution AND kind = 'task_scheduled'",
+        {"execution": broken.ref.execution},
+    )
     assert [one.execution for one in bench.lease()] == [whole.ref.execution]
     assert bench.execution(broken.ref.execution)["state"] == "stuck"
     assert bench.lease("wrk_2", slots=1) == []

@@ -93,6 +93,7 @@ def test_a_failed_store_refuses_everything_and_tells_once(store: Store) -> None:
     assert [failure.code for failure in failures] == ["store_closed"]
 
 
+@pytest.mark.sqlite_only("an emptied database has its name already")
 def test_the_same_seed_makes_the_same_store(tmp_path: Path) -> None:
     ids = []
     for name in ("a", "b"):
