@@ -22,6 +22,8 @@ def render() -> str:
         ("Execution", states.Execution, states.EXECUTION_TABLE),
         ("Task", states.Task, states.TASK_TABLE),
         ("Waitpoint", states.Waitpoint, states.WAITPOINT_TABLE),
+        ("Task in a room", states.RoomTask, states.ROOM_TASK_TABLE),
+        ("Membership of a room", states.Membership, states.MEMBERSHIP_TABLE),
     ):
         parts.append(f"\n## {title}\n\n```mermaid\nstateDiagram-v2")
         parts += [f"    {state} --> {after}: {event}" for (state, event), after in table.items()]

@@ -17,7 +17,10 @@ from source_tree import Module, fail_on
 COLUMNS = frozenset({"state", "status", "ownership"})
 """Names whose values are states, whatever the word."""
 
-KINDS: tuple[type[StrEnum], ...] = (states.Execution, states.Ownership, states.Task, states.Waitpoint)
+KINDS: tuple[type[StrEnum], ...] = (
+    *(states.Execution, states.Ownership, states.Task, states.Waitpoint),
+    *(states.RoomTask, states.Membership),
+)
 WORDS = frozenset(str(state) for kind in KINDS for state in kind)
 EVERYDAY = frozenset(
     {"ready", "open", "done", "dead", "owned", "parked", "running", "completed", "failed", "cancelled"}
@@ -60,6 +63,8 @@ def test_sql_compares_states_by_parameter_or_with_words_that_exist() -> None:
         (states.EXECUTION_TABLE, states.Execution),
         (states.TASK_TABLE, states.Task),
         (states.WAITPOINT_TABLE, states.Waitpoint),
+        (states.ROOM_TASK_TABLE, states.RoomTask),
+        (states.MEMBERSHIP_TABLE, states.Membership),
     ],
 )
 def test_every_pair_that_no_table_lists_is_refused(table: states.Table, kind: type[StrEnum]) -> None:

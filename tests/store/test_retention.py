@@ -22,7 +22,7 @@ from perdure.engine.fork import Fork, fork
 from perdure.engine.ledger import effects_view
 from perdure.engine.park import Finish, Released, finish
 from perdure.engine.query import execution_view
-from perdure.engine.retention import DEFAULT_MS, MOST_EVENTS, OFF_MS, SCOPED, forget, set_retention
+from perdure.engine.retention import DEFAULT_MS, KEPT, MOST_EVENTS, OFF_MS, SCOPED, forget, set_retention
 from perdure.engine.rule import Rule, rule
 from perdure.engine.signal import signal
 from perdure.engine.start import start
@@ -84,8 +84,9 @@ def there(bench: Bench, execution: str) -> bool:
 
 
 def of_executions() -> list[Table]:
-    """Return the tables whose rows belong to one execution each."""
-    return [table for table in tables() if "execution" in table.columns or table.name == "executions"]
+    """Return the tables whose rows belong to one execution each, and go with it."""
+    found = [table for table in tables() if "execution" in table.columns or table.name == "executions"]
+    return [table for table in found if table.name not in KEPT]
 
 
 def a_row(table: Table, execution: str) -> dict[str, Any]:

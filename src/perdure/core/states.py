@@ -67,6 +67,31 @@ class Waitpoint(StrEnum):
     CANCELLED = "cancelled"
 
 
+class RoomTask(StrEnum):
+    """Where a task in a room stands. It stays until somebody closes it."""
+
+    OPEN = "open"
+    """Nobody has taken it on; leaves when somebody it is meant for claims, completes or declines it."""
+    CLAIMED = "claimed"
+    """Somebody said that they are at it; leaves when they complete, decline or release it."""
+    DONE = "done"
+    DECLINED = "declined"
+    """Whoever it was meant for said that they will not do it."""
+    CANCELLED = "cancelled"
+    """Whoever asked for it does not want it any more."""
+
+
+class Membership(StrEnum):
+    """How a company, or an agent of it, stands to a room."""
+
+    INVITED = "invited"
+    """It may join, and sees no more than that it may."""
+    JOINED = "joined"
+    """It sees the room and may act there."""
+    GONE = "gone"
+    """It left, or was taken out: to it the room is not there."""
+
+
 class Reason(StrEnum):
     """Why an execution is paused or stuck."""
 
@@ -82,6 +107,7 @@ TERMINAL = frozenset({Execution.COMPLETED, Execution.FAILED, Execution.CANCELLED
 
 TASK_ENDED = frozenset({Task.DONE, Task.DEAD})
 TASK_HELD = frozenset({Task.LEASED, Task.BEGUN})
+ROOM_TASK_CLOSED = frozenset({RoomTask.DONE, RoomTask.DECLINED, RoomTask.CANCELLED})
 
 Table = Mapping[tuple[str, str], str]
 
@@ -143,6 +169,25 @@ WAITPOINT_TABLE: Table = {
     (Waitpoint.OPEN, "resolve"): Waitpoint.RESOLVED,
     (Waitpoint.OPEN, "expire"): Waitpoint.EXPIRED,
     (Waitpoint.OPEN, "cancel"): Waitpoint.CANCELLED,
+}
+
+ROOM_TASK_TABLE: Table = {
+    (RoomTask.OPEN, "claim"): RoomTask.CLAIMED,
+    (RoomTask.CLAIMED, "release"): RoomTask.OPEN,
+    (RoomTask.OPEN, "complete"): RoomTask.DONE,
+    (RoomTask.CLAIMED, "complete"): RoomTask.DONE,
+    (RoomTask.OPEN, "decline"): RoomTask.DECLINED,
+    (RoomTask.CLAIMED, "decline"): RoomTask.DECLINED,
+    (RoomTask.OPEN, "cancel"): RoomTask.CANCELLED,
+    (RoomTask.CLAIMED, "cancel"): RoomTask.CANCELLED,
+}
+
+MEMBERSHIP_TABLE: Table = {
+    (Membership.GONE, "invite"): Membership.INVITED,
+    (Membership.INVITED, "join"): Membership.JOINED,
+    (Membership.INVITED, "leave"): Membership.GONE,  # declined
+    (Membership.JOINED, "leave"): Membership.GONE,
+    (Membership.GONE, "register"): Membership.JOINED,  # an agent, by its company
 }
 
 

@@ -39,6 +39,8 @@ SCOPED = {
     "lineage": "forget_lineage",
 }
 """Every table with rows of an execution, and the query that deletes them."""
+KEPT = frozenset({"room_wakes"})
+"""Tables that name an execution and outlive it: what was claimed for a wake stays claimed."""
 
 
 @operation()

@@ -81,13 +81,13 @@ WHERE state IN ('leased', 'begun') AND (worker IS NULL OR (lease_until_ms IS NUL
 ORDER BY shard, execution, address LIMIT :limit;
 
 -- name: executions_by_state
--- How many executions are in each state.
-SELECT state, COUNT(*) AS n FROM executions GROUP BY state ORDER BY state;
+-- How many executions are in each state. The logs of rooms are none.
+SELECT state, COUNT(*) AS n FROM executions WHERE company <> '?rooms' GROUP BY state ORDER BY state;
 
 -- name: open_executions
--- Executions that have not ended, a page at a time.
+-- Executions that have not ended, a page at a time. The logs of rooms are none.
 SELECT shard, id FROM executions
-WHERE finished_ms IS NULL AND (shard, id) > (:shard, :execution) ORDER BY shard, id LIMIT :limit;
+WHERE company <> '?rooms' AND finished_ms IS NULL AND (shard, id) > (:shard, :execution) ORDER BY shard, id LIMIT :limit;
 
 -- name: tasks_to_doubt
 -- Acts at most once that may have happened since a store's older state.

@@ -1,0 +1,105 @@
+"""Make rooms, and let members write in them. Each act and its line in the room's ledger are one transaction.
+
+A room's ledger is the log of a row in `executions` that nobody owns: see docs/decisions/0010-rooms.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perdure.core import codec, states
+from perdure.core.events import LOG_FORMAT
+from perdure.core.ids import shard_of
+from perdure.core.rooms import LEDGER_COMPANY, Act, Actor, RoomKind, Written
+from perdure.engine.rooms_acts import note, perform
+from perdure.errors import PerdureError
+from perdure.store.operation import Steps, operation
+from perdure.store.protocol import Ref
+from perdure.store.rows import ExecutionRow
+from perdure.store.tx import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class MakeRoom:
+    """A new room. Its id comes from the caller, so that making it twice makes one."""
+
+    id: str
+    name: str
+    actor: Actor
+    """Whose company is the host."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One act of one member. Checked by the caller."""
+
+    room: str
+    actor: Actor
+    act: Act
+
+    @property
+    def size(self) -> int:
+        return len(getattr(self.act, "text", "")) + len(getattr(self.act, "spec", ""))
+
+
+def room_ref(room: str) -> Ref:
+    """Return what is locked to write in a room."""
+    return Ref(shard_of(room), room)
+
+
+@operation()
+def make_room(tx: Tx, rows: Sequence[MakeRoom]) -> Steps[Written]:
+    """Create rooms with their hosts as first members. The same again changes nothing."""
+    yield [room_ref(row.id) for row in rows]
+    made = {row.id: _make(tx, row) for row in sorted(rows, key=lambda row: row.id)}
+    return [made[row.id] for row in rows]
+
+
+def _make(tx: Tx, row: MakeRoom) -> Written:
+    host = row.actor.company
+    if not tx.run("insert_room", id=row.id, company=host, name=row.name, by=row.actor.name, now_ms=tx.now_ms):
+        return Written(row.id, 0, created=False)
+    tx.run(
+        "put_room_member",
+        room=row.id,
+        company=host,
+        name="",
+        state=states.Membership.JOINED,
+        definition="",
+        on_crash="",
+        by=row.actor.name,
+        now_ms=tx.now_ms,
+    )
+    room = _ledger(tx, row.id)
+    return Written(row.id, note(tx, room, row.actor, RoomKind.CREATED, facts={"name": codec.digest(row.name)}))
+
+
+def _ledger(tx: Tx, room: str) -> ExecutionRow:
+    """Begin the log of a room. It waits for ever, and nothing wakes it."""
+    row = ExecutionRow(
+        shard=shard_of(room),
+        id=room,
+        company=LEDGER_COMPANY,
+        agent="",
+        definition="",
+        state=states.Execution.WAITING,
+        reason=None,
+        ownership=states.Ownership.PARKED,
+        fence=0,
+        next_seq=1,
+        log_format=LOG_FORMAT,
+        active_ms=0,
+        created_ms=tx.now_ms,
+        updated_ms=tx.now_ms,
+        finished_ms=None,
+    )
+    tx.create(row)
+    return row
+
+
+@operation()
+def write_in_room(tx: Tx, rows: Sequence[Write]) -> Steps[Written | PerdureError]:
+    """Do what members ask for, in the order in which it came. To whoever is no member, the room is not there."""
+    yield [room_ref(row.room) for row in rows]
+    return [perform(tx, row.room, row.actor, row.act) for row in rows]

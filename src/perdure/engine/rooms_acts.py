@@ -1,0 +1,265 @@
+"""What each act in a room does to its rows and its ledger. One function an act, whoever does it.
+
+Runs under the lock of the room, so acts of one room follow each other. A refusal changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, assert_never
+
+from perdure.core import codec, states
+from perdure.core.codec import Json
+from perdure.core.rooms import (
+    EVERYBODY,
+    MOST_HOPS,
+    Act,
+    Actor,
+    ChangeTask,
+    EndWake,
+    Invite,
+    Join,
+    Leave,
+    OpenTask,
+    Post,
+    PutAgent,
+    Remember,
+    RemoveAgent,
+    RoomKind,
+    Written,
+    written_id,
+)
+from perdure.engine.rooms_members import change_member, find_member, missing_room, standing, targets
+from perdure.engine.rooms_wakes import wake_all
+from perdure.errors import Conflict, InvalidInput, NotFound, PerdureError
+from perdure.store.protocol import Row
+from perdure.store.rows import ExecutionRow
+from perdure.store.tx import Tx
+
+
+def perform(tx: Tx, room: str, actor: Actor, act: Act) -> Written | PerdureError:
+    """Do one act in a room that the transaction has locked."""
+    ledger = tx.execution(room)
+    state = standing(tx, room, actor.company)
+    if ledger is None or state is None or (state == states.Membership.INVITED and not isinstance(act, Join | Leave)):
+        return missing_room(room)
+    agent = bool(actor.execution) and not isinstance(act, EndWake)
+    if agent and standing(tx, room, actor.company, actor.name) != states.Membership.JOINED:
+        return Conflict(f"agent {actor.name!r} is not in room {room} any more.", code="not_a_member")
+    match act:
+        case Post():
+            return _post(tx, ledger, actor, act)
+        case OpenTask():
+            return _open_task(tx, ledger, actor, act)
+        case ChangeTask():
+            return _change_task(tx, ledger, actor, act)
+        case Remember():
+            return _remember(tx, ledger, actor, act)
+        case EndWake(outcome, done, refused):
+            facts: dict[str, Json] = {"outcome": outcome, "done": done, "refused": refused}
+            return Written(room, note(tx, ledger, actor, RoomKind.WAKE_ENDED, facts=facts))
+        case Invite() | Join() | Leave() | PutAgent() | RemoveAgent():
+            return _membership(tx, ledger, actor, act)
+        case _:
+            assert_never(act)
+
+
+def note(
+    tx: Tx,
+    room: ExecutionRow,
+    actor: Actor,
+    kind: RoomKind,
+    about: str = "",
+    digest: str = "",
+    **more: Mapping[str, Any],
+) -> int:
+    """Append a line to the ledger, `facts` in it, and return its number. No text of anybody's goes into it."""
+    data: dict[str, Any] = {"company": actor.company, "by": actor.name, "kind": actor.kind, "decision": "allowed"}
+    if actor.execution:
+        data |= {"execution": actor.execution, "woken_by": actor.cause, "asked_by": actor.asked_by}
+    return tx.append(room, kind, about, digest, data | dict(more.get("facts", {})))
+
+
+def refuse(tx: Tx, room: str, actor: Actor, act: Act, why: PerdureError) -> None:
+    """Say in the ledger that an agent declared what could not be done."""
+    ledger = tx.execution(room)
+    if ledger is not None and standing(tx, room, actor.company) == states.Membership.JOINED:
+        facts = {"decision": "refused", "act": type(act).__name__, "why": why.code}
+        note(tx, ledger, actor, RoomKind.REFUSED, facts=facts)
+
+
+# -- messages and tasks ------------------------------------------------------------------------------------------------
+
+
+def _post(tx: Tx, room: ExecutionRow, actor: Actor, act: Post) -> Written | PerdureError:
+    id = _id("msg", room, actor, act.key)
+    digest = codec.digest(act.text, list(act.to), act.thread)
+    if (known := tx.row("room_message", room=room.id, id=id)) is not None:
+        return _again(known, digest, f"message key {act.key!r}")
+    meant = targets(tx, room.id, actor, act.to, act.text)
+    if isinstance(meant, PerdureError):
+        return meant
+    if act.thread and (lost := _unknown_about(tx, room.id, act.thread)) is not None:
+        return lost
+    addressed = sorted({f"{one.company}/{one.name}" if one.name else one.company for one in meant})
+    facts = {"to": addressed, "thread": act.thread, **_unwoken(actor)}
+    seq = note(tx, room, actor, RoomKind.POSTED, id, digest, facts=facts)
+    tx.run(
+        "insert_room_message",
+        room=room.id,
+        id=id,
+        seq=seq,
+        company=actor.company,
+        author=actor.name,
+        kind=actor.kind,
+        text=act.text,
+        addressed=codec.encode(addressed),
+        thread=act.thread,
+        hops=actor.hops,
+        digest=digest,
+        now_ms=tx.now_ms,
+    )
+    return Written(id, seq, woken=wake_all(tx, room, actor, meant, id))
+
+
+def _open_task(tx: Tx, room: ExecutionRow, actor: Actor, act: OpenTask) -> Written | PerdureError:
+    id = _id("rtk", room, actor, act.key)
+    digest = codec.digest(act.title, act.to, act.thread)
+    if (known := tx.row("room_task", room=room.id, id=id)) is not None:
+        return _again(known, digest, f"task key {act.key!r}")
+    meant = find_member(tx, room.id, act.to)
+    if isinstance(meant, PerdureError):
+        return meant
+    if act.thread and (lost := _unknown_about(tx, room.id, act.thread)) is not None:
+        return lost
+    facts = {"to": act.to, "thread": act.thread, **_unwoken(actor)}
+    seq = note(tx, room, actor, RoomKind.TASK_OPENED, id, digest, facts=facts)
+    tx.run(
+        "insert_room_task",
+        room=room.id,
+        id=id,
+        seq=seq,
+        company=actor.company,
+        author=actor.name,
+        kind=actor.kind,
+        title=act.title,
+        to_company=meant.company,
+        to_agent=meant.name,
+        thread=act.thread,
+        state=states.RoomTask.OPEN,
+        hops=actor.hops,
+        digest=digest,
+        now_ms=tx.now_ms,
+    )
+    return Written(id, seq, woken=wake_all(tx, room, actor, [meant], id))
+
+
+def _id(prefix: str, room: ExecutionRow, actor: Actor, key: str) -> str:
+    return written_id(prefix, room.id, actor.company, actor.kind, actor.name, key)
+
+
+def _unwoken(actor: Actor) -> dict[str, Json]:
+    """Say so where nobody is woken any more: too many wakes led here."""
+    return {"hops": actor.hops, "wakes": False} if actor.hops >= MOST_HOPS else {}
+
+
+def _again(known: Row, digest: str, what: str) -> Written | Conflict:
+    if known["digest"] == digest:
+        return Written(known["id"], known["seq"], created=False)
+    return Conflict(
+        f"{what} was used for {known['id']} with other content. Use a new key for new content, or send the first "
+        "again.",
+        code="room_key_conflict",
+        id=known["id"],
+    )
+
+
+def _unknown_about(tx: Tx, room: str, id: str) -> NotFound | None:
+    found = tx.row("room_message", room=room, id=id) or tx.row("room_task", room=room, id=id)
+    return None if found is not None else NotFound(f"there is no message and no task {id} in room {room}.", id=id)
+
+
+def _change_task(tx: Tx, room: ExecutionRow, actor: Actor, act: ChangeTask) -> Written | PerdureError:
+    task = tx.row("room_task", room=room.id, id=act.task)
+    if task is None:
+        return NotFound(f"there is no task {act.task} in room {room.id}.", task=act.task)
+    asked, meant = task["company"] == actor.company, task["to_company"] == actor.company
+    if not (asked if act.verb == "cancel" else meant):
+        who = f"{task['company']}, which asked for it," if act.verb == "cancel" else f"{task['to_company']}"
+        return Conflict(f"task {act.task}: only {who} may {act.verb} it.", code="not_yours")
+    who = f"{actor.company}/{actor.name}"
+    if not states.allowed(states.ROOM_TASK_TABLE, task["state"], act.verb):
+        return _changed_before(task, act, who)
+    after = states.move(states.ROOM_TASK_TABLE, task["state"], act.verb)
+    held = task["state"] == states.RoomTask.CLAIMED and task["holder"] != who
+    if held and act.verb != "cancel":
+        return Conflict(
+            f"task {act.task} is claimed by {task['holder']}.", code="claimed_by_other", holder=task["holder"]
+        )
+    holder = "" if after == states.RoomTask.OPEN else who
+    digest = codec.digest(act.verb, act.result)
+    seq = note(tx, room, actor, RoomKind.TASK_CHANGED, act.task, digest, facts={"verb": act.verb})
+    scope = {"room": room.id, "id": act.task}
+    tx.run("set_room_task", **scope, state=after, holder=holder, result=act.result, now_ms=tx.now_ms)
+    return Written(act.task, seq)
+
+
+def _changed_before(task: Row, act: ChangeTask, who: str) -> Written | Conflict:
+    """Accept what was said before by the same member; refuse what comes too late."""
+    ways = {(verb, after) for (_, verb), after in states.ROOM_TASK_TABLE.items()}
+    if (act.verb, task["state"]) in ways and task["holder"] in (who, "") and task["result"] == act.result:
+        return Written(act.task, 0, created=False)
+    return Conflict(
+        f"task {act.task} is {task['state']}{' by ' + task['holder'] if task['holder'] else ''}: it cannot be "
+        f"changed by {act.verb!r}.",
+        code="room_task_state",
+        state=task["state"],
+    )
+
+
+# -- memory and members ------------------------------------------------------------------------------------------------
+
+
+def _remember(tx: Tx, room: ExecutionRow, actor: Actor, act: Remember) -> Written | PerdureError:
+    id = _id("mem", room, actor, act.key)
+    readers = _readers(actor, act)
+    if (known := tx.row("room_memory_line", room=room.id, id=id)) is not None:
+        same = codec.digest(known["salt"], act.text, readers, act.source)
+        return _again(known, same, f"memory key {act.key!r}")
+    for reader in readers:
+        if reader != EVERYBODY and standing(tx, room.id, reader) is None:
+            return InvalidInput(f"readers: {reader!r:.80} is no company in room {room.id}.", code="no_such_member")
+    if act.source and (lost := _unknown_about(tx, room.id, act.source)) is not None:
+        return lost
+    digest = codec.digest(act.salt, act.text, readers, act.source)
+    seq = note(tx, room, actor, RoomKind.REMEMBERED, id, digest)
+    tx.run(
+        "insert_room_memory",
+        room=room.id,
+        id=id,
+        seq=seq,
+        company=actor.company,
+        author=actor.name,
+        text=act.text,
+        source=act.source,
+        salt=act.salt,
+        digest=digest,
+        now_ms=tx.now_ms,
+    )
+    tx.many("insert_room_reader", [{"room": room.id, "line": id, "company": reader} for reader in readers])
+    return Written(id, seq)
+
+
+def _readers(actor: Actor, act: Remember) -> list[str]:
+    return [EVERYBODY] if EVERYBODY in act.readers else sorted({actor.company, *act.readers})
+
+
+def _membership(
+    tx: Tx, room: ExecutionRow, actor: Actor, act: Invite | Join | Leave | PutAgent | RemoveAgent
+) -> Written | PerdureError:
+    changed = change_member(tx, room.id, actor, act)
+    if isinstance(changed, PerdureError):
+        return changed
+    if changed is None:
+        return Written(room.id, 0, created=False)
+    return Written(room.id, note(tx, room, actor, changed.kind, changed.about, changed.digest, facts=changed.facts))

@@ -1,0 +1,144 @@
+"""Read rooms: for people and programs of one company, and for a wake. Whoever is no member finds nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from perdure.core import codec, states
+from perdure.core.chain import Link, LogPage
+from perdure.core.ids import shard_of
+from perdure.core.rooms import MemberView, MemoryView, MessageView, RoomTaskView, RoomView, WakeView
+from perdure.engine.rooms_members import missing_room, standing
+from perdure.errors import InvalidInput, NotFound
+from perdure.store.protocol import Reads, Row
+
+PAGE_BYTES = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A stretch of what a room holds, in the order of its ledger."""
+
+    after: int = 0
+    limit: int = 200
+
+
+def rooms_view(reads: Reads, company: str) -> list[RoomView]:
+    """Return the rooms that a company is in or may join, the oldest first, without their members."""
+    return [_room(reads, row) for row in reads.rows("rooms_of", company=company, room="")]
+
+
+def room_view(reads: Reads, company: str, room: str) -> RoomView:
+    """Return one of them, with its members if the company is one. Raises `NotFound`."""
+    row = reads.row("rooms_of", company=company, room=room) if room else None
+    if row is None:
+        raise missing_room(room)
+    joined = row["state"] == states.Membership.JOINED
+    return _room(reads, row, reads.rows("room_members", room=room) if joined else ())
+
+
+def _room(reads: Reads, row: Row, members: Sequence[Row] = ()) -> RoomView:
+    head = reads.row("room_head", shard=shard_of(row["id"]), room=row["id"])
+    shown = row["state"] == states.Membership.JOINED and head is not None
+    fields = ("company", "name", "state", "on_crash", "changed_ms")
+    views = tuple(MemberView(**{name: one[name] for name in fields}) for one in members)
+    return RoomView(**dict(row), last_seq=head["next_seq"] - 1 if head is not None and shown else 0, members=views)
+
+
+def check_joined(reads: Reads, company: str, room: str) -> None:
+    """Raise `NotFound` if a company is not in a room."""
+    if standing(reads, room, company) != states.Membership.JOINED:
+        raise missing_room(room)
+
+
+def messages_view(reads: Reads, company: str, room: str, window: Window, thread: str = "") -> list[MessageView]:
+    """Return messages, the oldest first. Raises `NotFound`."""
+    check_joined(reads, company, room)
+    rows = reads.rows("room_messages_after", room=room, after=window.after, limit=window.limit, thread=thread)
+    return list(map(message_view, rows))
+
+
+def message_view(row: Row) -> MessageView:
+    given = {name: value for name, value in dict(row).items() if name != "addressed"}
+    return MessageView(**given, to=tuple(codec.decode(row["addressed"])))
+
+
+def tasks_view(
+    reads: Reads, company: str, room: str, window: Window, state: str = "", to: str = ""
+) -> list[RoomTaskView]:
+    """Return tasks, the oldest first; `to`: those for a company, or for one of its agents. Raises `NotFound`."""
+    check_joined(reads, company, room)
+    if state and state not in list(states.RoomTask):
+        raise InvalidInput(
+            f"there is no state {state[:40]!r} of tasks in rooms; there are: {', '.join(states.RoomTask)}."
+        )
+    scope: dict[str, Any] = {"room": room, "after": window.after, "limit": window.limit, "state": state}
+    rows = reads.rows("room_tasks_after", **scope, to_company=to, to_agent="")
+    if not rows and "/" in to:
+        owner, _, agent = to.rpartition("/")
+        rows = reads.rows("room_tasks_after", **scope, to_company=owner, to_agent=agent)
+    return list(map(task_view, rows))
+
+
+def room_task_view(reads: Reads, company: str, room: str, task: str) -> RoomTaskView:
+    """Return one. Raises `NotFound`."""
+    check_joined(reads, company, room)
+    row = reads.row("room_task", room=room, id=task)
+    if row is None:
+        raise NotFound(f"there is no task {task[:80]} in room {room}.", task=task[:80])
+    return task_view(row)
+
+
+def task_view(row: Row) -> RoomTaskView:
+    to = f"{row['to_company']}/{row['to_agent']}" if row["to_agent"] else row["to_company"]
+    names = (
+        *("id", "seq", "company", "author", "title", "thread", "state", "holder", "result"),
+        *("opened_ms", "changed_ms"),
+    )
+    return RoomTaskView(**{name: row[name] for name in names}, to=to)
+
+
+def memory_view(reads: Reads, company: str, room: str, window: Window) -> list[MemoryView]:
+    """Return the lines that a company may read, the oldest first. Raises `NotFound`."""
+    check_joined(reads, company, room)
+    rows = reads.rows("room_memory_after", room=room, company=company, after=window.after, limit=window.limit)
+    return [line_view(reads, room, row) for row in rows]
+
+
+def line_view(reads: Reads, room: str, row: Row) -> MemoryView:
+    readers = tuple(one["company"] for one in reads.rows("room_readers", room=room, line=row["id"]))
+    return MemoryView(**dict(row), readers=readers)
+
+
+def wakes_view(reads: Reads, company: str, room: str, limit: int) -> list[WakeView]:
+    """Return whom what woke, the newest first; of other companies' wakes not how they stand. Raises `NotFound`."""
+    check_joined(reads, company, room)
+    rows = reads.rows("room_wakes", room=room, limit=limit)
+    own = {row["execution"]: shard_of(row["execution"]) for row in rows if row["company"] == company}
+    found = reads.rows("states_of", wanted=codec.encode(own)) if own else []
+    state = {row["id"]: row["state"] for row in found}
+    return [
+        WakeView(
+            row["company"],
+            row["agent"],
+            row["cause"],
+            row["execution"] if row["execution"] in own else "",
+            state.get(row["execution"]),
+            row["at_ms"],
+        )
+        for row in rows
+    ]
+
+
+def ledger_page(reads: Reads, company: str, room: str, window: Window) -> LogPage:
+    """Return the ledger above `after` as it is stored, with its hashes. Raises `NotFound`."""
+    check_joined(reads, company, room)
+    head = reads.row("room_head", shard=shard_of(room), room=room)
+    if head is None:
+        raise missing_room(room)
+    scope = {"shard": shard_of(room), "execution": room}
+    rows = reads.rows("chain_after", **scope, after=window.after, limit=window.limit, most=PAGE_BYTES)
+    last = head["next_seq"] - 1
+    return LogPage(room, "", "", head["chain"], last, last, tuple(Link(**row) for row in rows))
