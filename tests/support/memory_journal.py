@@ -12,6 +12,7 @@ from typing import Any, Literal
 from perdure.core import codec
 from perdure.core.events import ASKED, Event, Kind
 from perdure.core.items import (
+    ActInRoom,
     AwaitSignal,
     BeginStep,
     EndStep,
@@ -241,6 +242,8 @@ def _fact(item: Item) -> tuple[Kind, dict[str, Any]]:
         case BeginStep() | EndStep():
             name = item.name if isinstance(item, BeginStep) else ""
             return Kind.TASK_SCHEDULED, {"tool": name, "delivery": "at_most_once"}
+        case ActInRoom():
+            return Kind.STEP_RECORDED, {"value": {"id": "", "seq": 0}}
         case StartChild():
             return Kind.CHILD_STARTED, {"execution": item.id, "agent": item.agent}
         case OfferStep() | SimulatedStep():

@@ -46,7 +46,7 @@ async def _turns(ctx: Context, spec: AgentSpec, talk: Conversation, models: Mode
             return _output(talk.text, "stopped")
         _hold_limits(spec, talk)
         talk.turn += 1
-        reply = await _ask_model(ctx, talk, models, clock)
+        reply = await ask_model(ctx, talk, models, clock)
         if reply.tool_calls:
             calls = reply.tool_calls
             addresses = [f"turn {talk.turn}/tool/{name}" for name in names_of(calls)]
@@ -91,7 +91,7 @@ def _hold_limits(spec: AgentSpec, talk: Conversation) -> None:
             )
 
 
-async def _ask_model(ctx: Context, talk: Conversation, models: Models, clock: Clock) -> ModelReply:
+async def ask_model(ctx: Context, talk: Conversation, models: Models, clock: Clock) -> ModelReply:
     """Get the reply of this turn, recorded once; wait for it by a stored timer where the provider asks for long."""
     tried = 0
     for occurrence in range(1, 100):

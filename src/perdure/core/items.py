@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from perdure.core.approval import DEFAULT_APPROVAL, ApprovalRules
+from perdure.core.rooms import Act, Actor
 from perdure.core.rules import DEFAULT_RULES, TaskRules
 from perdure.core.work import Failure
 
@@ -186,6 +187,20 @@ class SimulatedStep:
     failure: Failure | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ActInRoom:
+    """What a wake does in its room, recorded by the transaction that does it. Only servers hold wakes.
+
+    `STEP_RECORDED` with `value`: `id`, `seq`, `created` and `woken`, or `refused` and `why`.
+    """
+
+    address: str
+    digest: str
+    room: str
+    actor: Actor
+    act: Act
+
+
 Item = (
     StepDone
     | ScheduleTask
@@ -198,4 +213,5 @@ Item = (
     | EndStep
     | OfferStep
     | SimulatedStep
+    | ActInRoom
 )

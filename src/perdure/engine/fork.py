@@ -107,6 +107,12 @@ def _fork(tx: Tx, row: Fork) -> Started | NotFound | Conflict | InvalidInput:
     origin = tx.execution(row.origin)
     if origin is None or origin.company != row.company:
         return NotFound(f"there is no execution {row.origin}. `perdure executions list` shows yours.")
+    if tx.row("wake_of", execution=origin.id) is not None:
+        return Conflict(
+            f"execution {row.origin} is a wake of an agent in a room: a fork would act there a second time. Write to "
+            "the agent instead.",
+            code="not_forkable",
+        )
     if tx.execution(row.id) is not None:  # made before, and the answer was lost
         return Started(row.id, created=True)
     log = _log(tx, origin)

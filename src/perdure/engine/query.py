@@ -11,6 +11,7 @@ from perdure.core.codec import Json
 from perdure.core.delivery import Delivery
 from perdure.core.events import Event, Kind, reply_in
 from perdure.core.ids import id_of, shard_of
+from perdure.core.rooms import WAKE
 from perdure.core.spoken import moment
 from perdure.core.views import (
     ApprovalView,
@@ -71,7 +72,7 @@ def execution_view(reads: Reads, company: str, execution: str) -> ExecutionView:
     return ExecutionView(
         id=execution,
         agent=row["agent"],
-        model=str(spec.get("model", "")),
+        model=_model_of(spec),
         state=row["state"],
         reason=row["reason"],
         message=_message(row["state"], events),
@@ -91,6 +92,12 @@ def execution_view(reads: Reads, company: str, execution: str) -> ExecutionView:
         priority=row["priority"],
         limit_key=row["limit_key"] or None,
     )
+
+
+def _model_of(spec: dict[str, Any]) -> str:
+    """Return the model of an agent, in a room or not; durable functions have none."""
+    agent: dict[str, Any] = spec.get("agent", {}) if spec.get("kind") == WAKE else spec
+    return str(agent.get("model", ""))
 
 
 def execution_page(

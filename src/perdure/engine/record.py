@@ -11,6 +11,7 @@ from perdure.core.delivery import Delivery
 from perdure.core.events import ASKED, Kind
 from perdure.core.ids import action_key
 from perdure.core.items import (
+    ActInRoom,
     AwaitSignal,
     BeginStep,
     EndStep,
@@ -31,7 +32,7 @@ from perdure.engine.children import start_child
 from perdure.engine.forked import offer, schedule, simulated_step
 from perdure.engine.inline import begin_step, end_step
 from perdure.engine.token import open_token
-from perdure.errors import LeaseLost
+from perdure.errors import InternalError, LeaseLost
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Params, Ref, Row
 from perdure.store.rows import ExecutionRow
@@ -167,6 +168,8 @@ def _append(tx: Tx, row: ExecutionRow, item: Item, tasks: list[dict[str, Any]], 
             tasks.extend(offer(tx, row, item))
         case SimulatedStep():
             tasks.append(simulated_step(tx, row, item))
+        case ActInRoom():
+            raise InternalError(f"{item.address}: acts in rooms are recorded by `act_in_room`")
         case _:
             assert_never(item)
 

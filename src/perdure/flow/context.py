@@ -11,7 +11,17 @@ from typing import Any, Literal, Protocol
 from perdure.core import codec
 from perdure.core.approval import DEFAULT_APPROVAL, ApprovalRules
 from perdure.core.events import Event, Kind
-from perdure.core.items import AwaitSignal, BeginStep, Item, OpenApproval, OpenToken, ScheduleTask, SetTimer, StartChild
+from perdure.core.items import (
+    ActInRoom,
+    AwaitSignal,
+    BeginStep,
+    Item,
+    OpenApproval,
+    OpenToken,
+    ScheduleTask,
+    SetTimer,
+    StartChild,
+)
 from perdure.core.tokens import Issuer
 from perdure.flow.asks import Ask
 from perdure.flow.meter import Meter, Tracked, Wait
@@ -205,6 +215,11 @@ class Context:
     async def task(self, item: ScheduleTask) -> Event:
         """Have a worker do it; return the event that says how it ended: completed, failed or uncertain."""
         return await self._wait(Kind.TASK_SCHEDULED, item.address, item.digest, item=item)
+
+    async def act(self, item: ActInRoom) -> Any:
+        """Do something in a room; return what became of it. Done and recorded in one transaction."""
+        event = await self._wait(Kind.STEP_RECORDED, item.address, item.digest, item=item)
+        return event.data["value"]
 
     async def approval(
         self, address: str, tool: str, args: dict[str, Any], rules: ApprovalRules = DEFAULT_APPROVAL

@@ -47,6 +47,7 @@ from perdure.engine.stored import value_of
 from perdure.errors import InvalidInput
 from perdure.server.answers import check_answer
 from perdure.server.direct_queues import DirectQueues
+from perdure.server.direct_rooms import DirectRooms
 from perdure.server.direct_schedules import DirectSchedules
 from perdure.server.direct_waits import DirectWaits
 from perdure.store.protocol import Reads
@@ -66,7 +67,7 @@ POLL_SECONDS = 5.0
 """How often a follower looks without a hint."""
 
 
-class DirectApi(DirectWaits, DirectSchedules, DirectQueues):
+class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRooms):
     """`Api` of one company over a node."""
 
     def __init__(self, node: Node, company: str) -> None:
@@ -74,6 +75,7 @@ class DirectApi(DirectWaits, DirectSchedules, DirectQueues):
         DirectWaits.__init__(self, *given)
         DirectSchedules.__init__(self, *given, _read_definition)
         DirectQueues.__init__(self, node.bridge, company, node.look_time)
+        DirectRooms.__init__(self, *given)
         self._node = node
 
     async def info(self) -> ServerInfo:

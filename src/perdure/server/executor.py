@@ -34,11 +34,13 @@ from perdure.flow.journal import whole_log
 from perdure.flow.parked import Live, ParkedRuns
 from perdure.log import get_log
 from perdure.models.port import Models
+from perdure.rooms.spec import WakeSpec, is_wake, wake_of, wake_spec
 from perdure.server.bridge import Bridge
 from perdure.server.elsewhere import EXECUTOR
 from perdure.server.hub import Hub
-from perdure.server.journal import DirectJournal, patiently
+from perdure.server.journal import DirectJournal, RoomJournal, patiently
 from perdure.server.leases import HeldModels, Leases
+from perdure.server.wakes import abandon, to_be_abandoned, wake_function
 from perdure.store.protocol import Reads
 from perdure.store.tx import Note
 
@@ -117,7 +119,7 @@ class Executor:
         self._leases = Leases(clock, options.lease_ms)
         self._parked = ParkedRuns(options.cache)
         """Owner: `_drive`. What it has seen is read by the writer's thread during a claim."""
-        self._specs: OrderedDict[tuple[str, str], AgentSpec] = OrderedDict()
+        self._specs: OrderedDict[tuple[str, str], AgentSpec | WakeSpec] = OrderedDict()
         self._drives: set[asyncio.Task[None]] = set()
         self._opening: set[str] = set()
         """Claimed, and not yet among `_owned`."""
@@ -228,10 +230,15 @@ class Executor:
             return "halted"
         finally:
             self._opening.discard(execution)
+        room = RoomJournal(self._bridge, self._clock, claimed.ref, claimed.fence) if live.in_room else None
+        if room is not None and live.abandoned:
+            await live.run.close()
+            return await abandon(wake_of(execution, claimed.company, events[0].data["input"]), room, events)
         limit = self._limited(live, claimed)
         try:
             ear.listen_for(live.run)
-            outcome = await self._parked.drive(self._owned, live, journal, events, journal)
+            previews = journal if room is None else None
+            outcome = await self._parked.drive(self._owned, live, room or journal, events, previews)
         finally:
             if limit is not None:
                 limit.cancel()
@@ -254,11 +261,18 @@ class Executor:
         spec = await self._spec(claimed.company, claimed.definition)
         first = events[0].data["input"]
         models = HeldModels(self._models, self._leases, execution)
+        if isinstance(spec, WakeSpec):
+            wake = wake_of(execution, claimed.company, first)
+            run = Run(
+                execution, wake_function(spec, wake, self._bridge, models, self._clock), self._clock, self._new_id
+            )
+            ends = to_be_abandoned(spec, events)
+            return Live(run, claimed.fence, spec.active_ms, in_room=True, abandoned=ends), events
         function = partial(agent_loop, spec=spec, first=first, models=models, clock=self._clock)
         run = Run(execution, function, self._clock, self._new_id)
         return Live(run, claimed.fence, spec.limits.active_ms), events
 
-    async def _spec(self, company: str, digest: str) -> AgentSpec:
+    async def _spec(self, company: str, digest: str) -> AgentSpec | WakeSpec:
         key = (company, digest)
         spec = self._specs.get(key)
         if spec is None:
@@ -269,7 +283,8 @@ class Executor:
                     raise ValueError(f"definition {digest} is missing")
                 return row["spec"]
 
-            spec = self._specs[key] = self._tightened(spec_from_json(codec.decode(await self._bridge.read(stored))))
+            found = codec.decode(await self._bridge.read(stored))
+            spec = self._specs[key] = wake_spec(found) if is_wake(found) else self._tightened(spec_from_json(found))
             if len(self._specs) > self._options.cache:
                 self._specs.popitem(last=False)
         return spec

@@ -7,13 +7,14 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 
 from perdure.core.events import Event
-from perdure.core.items import Item
+from perdure.core.items import ActInRoom, Item
 from perdure.core.ports import Clock
 from perdure.engine.claim import LOG_PAGE
 from perdure.engine.park import Finish, Halt, Park, Released, StillHeld, finish, halt, park
 from perdure.engine.query import events_of
 from perdure.engine.record import News, Record, record
-from perdure.errors import LeaseLost, Retryable, Unreachable
+from perdure.engine.rooms_act import Acts, act_in_room
+from perdure.errors import InternalError, LeaseLost, Retryable, Unreachable
 from perdure.server.bridge import Bridge
 from perdure.store.operation import Operation
 from perdure.store.protocol import Reads, Ref
@@ -81,6 +82,18 @@ class DirectJournal:
             if isinstance(answer, LeaseLost):
                 raise answer
             return answer
+
+
+class RoomJournal(DirectJournal):
+    """The journal of a wake: what it does in its room is recorded by the operation that does it."""
+
+    async def record(self, seen: int, items: Sequence[Item]) -> list[Event]:
+        acts = tuple(item for item in items if isinstance(item, ActInRoom))
+        if not acts:
+            return await super().record(seen, items)
+        if len(acts) < len(items):
+            raise InternalError("a wake asked for an act in its room and for something else at once")
+        return events_of((await self._write(act_in_room, Acts(self._ref, self._fence, seen, acts))).events)
 
 
 async def patiently(clock: Clock, look: Callable[[], Awaitable[T]]) -> T:

@@ -1,0 +1,65 @@
+"""The room as a wake reads it: what its agent may see, and nothing else. One consistent view."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perdure.core import states
+from perdure.core.codec import Json
+from perdure.core.rooms import MemoryView, MessageView, RoomTaskView
+from perdure.engine.rooms_members import standing
+from perdure.engine.rooms_read import line_view, message_view, task_view
+from perdure.store.protocol import Reads, Row
+
+MESSAGES = 50
+TASKS = 50
+LINES = 100
+
+
+def snapshot(reads: Reads, company: str, agent: str, room: str, cause: str) -> Json:
+    """Return the room for one agent: what woke it, the newest messages, its open tasks, the newest memory it may read.
+
+    None if the agent is not in the room any more.
+    """
+    if standing(reads, room, company, agent) != states.Membership.JOINED:
+        return None
+    last = {"room": room, "limit": MESSAGES, "upto": 2**62}
+    messages = [message_view(row) for row in reversed(reads.rows("room_messages_last", **last))]
+    tasks = reads.rows("room_tasks_for", room=room, company=company, agent=agent, limit=TASKS)
+    lines = reversed(reads.rows("room_memory_last", room=room, company=company, limit=LINES))
+    found = reads.row("room", room=room)
+    return {
+        "room": {"id": room, "name": found["name"] if found is not None else ""},
+        "you": f"{company}/{agent}",
+        "woken_by": _cause(reads, room, cause),
+        "members": [_name(row) for row in reads.rows("room_members", room=room)],
+        "messages": [_message(one) for one in messages],
+        "tasks": [_task(task_view(row)) for row in tasks],
+        "memory": [_line(line_view(reads, room, row)) for row in lines],
+    }
+
+
+def _cause(reads: Reads, room: str, cause: str) -> Json:
+    if (row := reads.row("room_message", room=room, id=cause)) is not None:
+        names = ("id", "seq", "company", "author", "kind", "text", "addressed", "thread", "at_ms")
+        return {"what": "message", **_message(message_view({name: row[name] for name in names}))}
+    row = reads.row("room_task", room=room, id=cause)
+    return None if row is None else {"what": "task", **_task(task_view(row))}
+
+
+def _name(row: Row) -> str:
+    return f"{row['company']}/{row['name']}" if row["name"] else row["company"]
+
+
+def _message(one: MessageView) -> dict[str, Json]:
+    author = f"{one.company}/{one.author}"
+    return {"id": one.id, "from": author, "to": list(one.to), "thread": one.thread, "text": one.text}
+
+
+def _task(one: RoomTaskView) -> dict[str, Json]:
+    facts: dict[str, Any] = {"from": f"{one.company}/{one.author}", "to": one.to, "state": str(one.state)}
+    return {"id": one.id, **facts, "holder": one.holder, "thread": one.thread, "title": one.title}
+
+
+def _line(one: MemoryView) -> dict[str, Json]:
+    return {"id": one.id, "from": f"{one.company}/{one.author}", "source": one.source, "text": one.text}

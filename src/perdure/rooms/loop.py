@@ -1,0 +1,97 @@
+"""A wake: plain Python, run again from its log after a crash. Read it top to bottom; nothing else decides.
+
+It reads the room, asks the model once, posts the reply, does the rest of what was declared, tells the ledger, and ends.
+Each act commits together with the record of it, so a re-run does exactly what is not done yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+from perdure.agent.calls import CallProblem
+from perdure.agent.conversation import Conversation
+from perdure.agent.loop import REPAIRS, ask_model
+from perdure.core import codec
+from perdure.core.codec import Json
+from perdure.core.items import ActInRoom
+from perdure.core.ports import Clock
+from perdure.core.rooms import MAX_TEXT, Act, EndWake, Post, Remember
+from perdure.flow.context import Context, Failed, Try
+from perdure.models.port import ModelReply, Models
+from perdure.rooms.actions import read_action
+from perdure.rooms.prompt import in_room, shown
+from perdure.rooms.spec import Wake, WakeSpec
+
+LOOK = "room"
+END = "end"
+Look = Callable[[], Awaitable[str]]
+"""Reads the room as it stands for the agent; JSON text, `null` if the agent is not in it any more."""
+
+
+async def wake_loop(
+    ctx: Context, spec: WakeSpec, wake: Wake, *, look: Look, models: Models, clock: Clock
+) -> dict[str, Json]:
+    """Run one wake to its end. Returns the execution's output."""
+
+    async def body(_: Try) -> str:
+        return await look()
+
+    room: Any = await ctx.step(LOOK, codec.digest(wake.room, wake.agent, wake.cause), body)
+    if room is None:
+        raise Failed("not_a_member", f"agent {wake.agent!r} is not in room {wake.room} any more.")
+    try:
+        talk = Conversation(ctx.execution, in_room(spec.agent, wake.company), shown(room))
+        reply, acts, unread = await _declared(ctx, spec, wake, talk, _thread(room), models, clock)
+    except Failed as error:
+        await _act(ctx, wake, END, EndWake(error.code))
+        raise
+    done: list[Json] = [await _act(ctx, wake, "reply", _post(ctx, reply, _thread(room)))] if reply.text.strip() else []
+    # Asked for together, so they commit together.
+    done += await ctx.gather(*(_act(ctx, wake, f"act {number}", act) for number, act in enumerate(acts, 1)))
+    refused = sum(isinstance(one, dict) and "refused" in one for one in done)
+    await _act(ctx, wake, END, EndWake("ended", len(done) - refused, refused + unread))
+    return {"result": reply.text, "finish_reason": reply.finish_reason, "acts": done}
+
+
+async def _declared(
+    ctx: Context, spec: WakeSpec, wake: Wake, talk: Conversation, thread: str, models: Models, clock: Clock
+) -> tuple[ModelReply, list[Act], int]:
+    """Ask the model until what it declares can be read, or it had its chances; return what can be done of it."""
+    while True:
+        talk.turn += 1
+        reply = await ask_model(ctx, talk, models, clock)
+        acts: list[Act] = []
+        problems: dict[int, str] = {}
+        for number, call in enumerate(reply.tool_calls, 1):
+            key, salt = f"{ctx.execution}/act {number}", ctx.new_id("slt")
+            read = read_action(in_room(spec.agent, wake.company), "", call, key=key, thread=thread, salt=salt)
+            if isinstance(read, CallProblem):
+                problems[number] = read.text
+            else:
+                acts.append(read)
+        if not problems or talk.turn > REPAIRS:
+            return reply, acts, len(problems)
+        for number, call in enumerate(reply.tool_calls, 1):
+            told = problems.get(number, "Nothing was done yet: declare it again together with the others.")
+            talk.answer(call, told, failed=number in problems)
+
+
+def _post(ctx: Context, reply: ModelReply, thread: str) -> Post:
+    text = reply.text.replace("\0", "").encode("utf-8", "replace").decode()  # what no store takes
+    if len(text) > MAX_TEXT:
+        note = f"\n[cut: it had {len(text):,} characters]"
+        text = text[: MAX_TEXT - len(note)] + note
+    return Post(text, thread=thread, key=f"{ctx.execution}/reply")
+
+
+def _thread(room: dict[str, Any]) -> str:
+    cause = room["woken_by"]
+    return str(cause["thread"] or cause["id"])
+
+
+async def _act(ctx: Context, wake: Wake, address: str, act: Act) -> dict[str, Any]:
+    unsalted = replace(act, salt="") if isinstance(act, Remember) else act  # another salt at each run
+    digest = codec.digest(type(act).__name__, codec.to_json(unsalted, "act"))
+    return await ctx.act(ActInRoom(address, digest, wake.room, wake.actor, act))

@@ -1,0 +1,124 @@
+"""The verbs about rooms in-process: straight to the engine through the bridge."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from perdure.core.chain import LogPage
+from perdure.core.codec import Json
+from perdure.core.ids import new_id
+from perdure.core.ports import Clock, Random
+from perdure.core.rooms import (
+    Act,
+    Actor,
+    MemoryView,
+    MessageView,
+    OnCrash,
+    OpenTask,
+    Post,
+    PutAgent,
+    Remember,
+    RoomTaskView,
+    RoomView,
+    WakeView,
+    Written,
+    check_act,
+    check_name,
+    written_id,
+)
+from perdure.engine.rooms import MakeRoom, Write, make_room, write_in_room
+from perdure.engine.rooms_read import (
+    Window,
+    ledger_page,
+    memory_view,
+    messages_view,
+    room_task_view,
+    room_view,
+    rooms_view,
+    tasks_view,
+    wakes_view,
+)
+from perdure.errors import InvalidInput
+from perdure.rooms.spec import wake_definition
+from perdure.server.bridge import Bridge
+
+MOST = 1_000
+NOBODY = "member"
+"""Who writes where nobody says who."""
+
+
+class DirectRooms:
+    """`RoomsApi` of one company."""
+
+    def __init__(self, bridge: Bridge, company: str, clock: Clock, random: Random) -> None:
+        self._bridge, self._company = bridge, company
+        self._clock, self._random = clock, random
+
+    async def rooms(self) -> list[RoomView]:
+        return await self._bridge.read(lambda reads: rooms_view(reads, self._company))
+
+    async def room(self, room: str) -> RoomView:
+        return await self._bridge.read(lambda reads: room_view(reads, self._company, room))
+
+    async def create_room(self, name: str, *, key: str = "", by: str = "") -> Written:
+        check_name(name)
+        id = written_id("room", self._company, key or self._chance())
+        return await self._bridge.run(make_room, MakeRoom(id, name, self._actor(by)))
+
+    async def put_room_agent(
+        self, room: str, spec: dict[str, Json], *, on_crash: OnCrash = "resume", by: str = ""
+    ) -> Written:
+        name, digest, text = wake_definition(spec, on_crash)
+        return await self.write_in_room(room, PutAgent(name, digest, text, on_crash), by=by)
+
+    async def write_in_room(self, room: str, act: Act, *, by: str = "") -> Written:
+        check_act(act)
+        if isinstance(act, Post | OpenTask | Remember) and not act.key:
+            act = replace(act, key=self._chance())  # the store may run it twice
+        if isinstance(act, Remember):
+            act = replace(act, salt=self._chance())
+        return await self._bridge.ask(write_in_room, Write(room, self._actor(by), act))
+
+    async def room_messages(
+        self, room: str, *, after: int = 0, limit: int = 200, thread: str = ""
+    ) -> list[MessageView]:
+        window = _window(after, limit)
+        return await self._bridge.read(lambda reads: messages_view(reads, self._company, room, window, thread))
+
+    async def room_tasks(
+        self, room: str, *, after: int = 0, limit: int = 200, state: str = "", to: str = ""
+    ) -> list[RoomTaskView]:
+        look = partial(tasks_view, company=self._company, room=room, window=_window(after, limit), state=state, to=to)
+        return await self._bridge.read(look)
+
+    async def room_task(self, room: str, task: str) -> RoomTaskView:
+        return await self._bridge.read(lambda reads: room_task_view(reads, self._company, room, task))
+
+    async def room_memory(self, room: str, *, after: int = 0, limit: int = 200) -> list[MemoryView]:
+        window = _window(after, limit)
+        return await self._bridge.read(lambda reads: memory_view(reads, self._company, room, window))
+
+    async def room_wakes(self, room: str, *, limit: int = 200) -> list[WakeView]:
+        window = _window(0, limit)
+        return await self._bridge.read(lambda reads: wakes_view(reads, self._company, room, window.limit))
+
+    async def room_ledger(self, room: str, *, after: int = 0, limit: int = 200) -> LogPage:
+        window = _window(after, limit)
+        return await self._bridge.read(lambda reads: ledger_page(reads, self._company, room, window))
+
+    def _actor(self, by: str) -> Actor:
+        if by:
+            check_name(by)
+        return Actor(self._company, by or NOBODY)
+
+    def _chance(self) -> str:
+        return new_id("key", self._clock, self._random)
+
+
+def _window(after: int, limit: int) -> Window:
+    if not 1 <= limit <= MOST:
+        raise InvalidInput(f"limit should be 1 to {MOST}, found {limit}.")
+    if not 0 <= after < 2**63:
+        raise InvalidInput(f"after should be a place in the room's ledger, found {after}.")
+    return Window(after, limit)

@@ -1,0 +1,66 @@
+"""Wakes as the executor runs them: what they read, and how one is let go that is not to be carried on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from perdure.core import codec
+from perdure.core.events import Event, Kind
+from perdure.core.items import ActInRoom
+from perdure.core.ports import Clock
+from perdure.core.rooms import EndWake
+from perdure.engine.rooms_snapshot import snapshot
+from perdure.errors import LeaseLost
+from perdure.flow.driver import Function, Outcome
+from perdure.models.port import Models
+from perdure.rooms.loop import END, wake_loop
+from perdure.rooms.spec import Wake, WakeSpec
+from perdure.server.bridge import Bridge
+from perdure.server.journal import RoomJournal
+from perdure.store.protocol import Reads
+
+ABANDONED = "abandoned"
+
+
+def wake_function(spec: WakeSpec, wake: Wake, bridge: Bridge, models: Models, clock: Clock) -> Function:
+    """Return what a run of a wake runs."""
+
+    def read(reads: Reads) -> str:
+        return codec.encode(snapshot(reads, wake.company, wake.agent, wake.room, wake.cause), "room")
+
+    return partial(wake_loop, spec=spec, wake=wake, look=lambda: bridge.read(read), models=models, clock=clock)
+
+
+def to_be_abandoned(spec: WakeSpec, events: Sequence[Event]) -> bool:
+    """Say whether its first holder is gone, whose was the only attempt. One that had done everything may end."""
+    taken_over = any(event.kind is Kind.TAKEN_OVER for event in events)
+    return spec.on_crash == "abandon" and taken_over and not _recorded(events, END)
+
+
+async def abandon(wake: Wake, journal: RoomJournal, events: Sequence[Event]) -> Outcome:
+    """Do nothing more in the room than to say so in its ledger, and fail. What was done stays."""
+    seen = events[-1].seq
+    act = EndWake(ABANDONED)
+    item = ActInRoom(ABANDONED, codec.digest(ABANDONED), wake.room, wake.actor, act)
+    message = (
+        "whoever ran this wake is gone, and its agent is registered with on_crash='abandon': what it did stays, the "
+        "rest is not done. Write to the agent again."
+    )
+    data = codec.encode({"error": message, "code": ABANDONED})
+    try:
+        news = [] if _recorded(events, ABANDONED) else await journal.record(seen, [item])
+        while True:
+            seen = news[-1].seq if news else seen
+            answer = await journal.finish(seen, 0, "fail", data)
+            if answer == "ended":
+                return "ended"
+            news = answer if isinstance(answer, list) else await journal.park(seen, 0)
+            if not news:  # paused: whoever resumes it ends it
+                return "parked"
+    except LeaseLost:
+        return "lost"
+
+
+def _recorded(events: Sequence[Event], address: str) -> bool:
+    return any(event.kind is Kind.STEP_RECORDED and event.address == address for event in events)

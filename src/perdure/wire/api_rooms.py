@@ -1,0 +1,69 @@
+"""The verbs about rooms. A part of `wire.api.Api`."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from perdure.core.chain import LogPage
+from perdure.core.codec import Json
+from perdure.core.rooms import Act, MemoryView, MessageView, OnCrash, RoomTaskView, RoomView, WakeView, Written
+
+
+class RoomsApi(Protocol):
+    """The rooms that one company is in or may join.
+
+    All raise `NotFound` for a room that the company is not in, in the same words as for one that is not there, and
+    `InvalidInput` (`bad_act`) naming a field. `by`: who does it, in the company's name. Saying the same again, under
+    the same key where there is one, changes nothing.
+    """
+
+    async def rooms(self) -> list[RoomView]: ...
+
+    async def room(self, room: str) -> RoomView:
+        """Return one with its members; to whoever is only invited, without."""
+        ...
+
+    async def create_room(self, name: str, *, key: str = "", by: str = "") -> Written:
+        """Make a room, of which the company is the host. The same `key` again gives the same room."""
+        ...
+
+    async def put_room_agent(
+        self, room: str, spec: dict[str, Json], *, on_crash: OnCrash = "resume", by: str = ""
+    ) -> Written:
+        """Register an agent, or change the one of its name. Raises `InvalidInput`: `bad_agent`, `room_tools`."""
+        ...
+
+    async def write_in_room(self, room: str, act: Act, *, by: str = "") -> Written:
+        """Do something in a room. When this returns, it survives the death of every process.
+
+        Raises `Conflict`: `room_key_conflict` for a key that was used for something else; `not_the_host`, `host_stays`,
+        `not_yours`, `claimed_by_other`, `room_task_state` for what may not be done. `InvalidInput`
+        (`no_such_member`) for a name that means nobody.
+        """
+        ...
+
+    async def room_messages(
+        self, room: str, *, after: int = 0, limit: int = 200, thread: str = ""
+    ) -> list[MessageView]:
+        """Return messages with a `seq` above `after`, in order."""
+        ...
+
+    async def room_tasks(
+        self, room: str, *, after: int = 0, limit: int = 200, state: str = "", to: str = ""
+    ) -> list[RoomTaskView]:
+        """Return tasks in order; `to`: those for `company`, or for `company/agent`."""
+        ...
+
+    async def room_task(self, room: str, task: str) -> RoomTaskView: ...
+
+    async def room_memory(self, room: str, *, after: int = 0, limit: int = 200) -> list[MemoryView]:
+        """Return the lines that the company may read, in order."""
+        ...
+
+    async def room_wakes(self, room: str, *, limit: int = 200) -> list[WakeView]:
+        """Return who was woken by what, the newest first. Of other companies' wakes it is not shown how they stand."""
+        ...
+
+    async def room_ledger(self, room: str, *, after: int = 0, limit: int = 200) -> LogPage:
+        """Return the ledger above `after` as it is stored, with its hashes, for those who check it."""
+        ...
