@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from perdure.agent.tool import tool
     from perdure.client.handle import AgentHandle, AgentStream
     from perdure.client.results import AgentResult, AgentStatus, Status, ToolUse
+    from perdure.client.rooms import Room
     from perdure.client.stream_events import AgentEvent
     from perdure.core.delivery import Delivery
     from perdure.errors import (
@@ -70,6 +71,7 @@ _WHERE = {
     "PermanentError": "errors",
     "RetryLater": "errors",
     "Retryable": "errors",
+    "Room": "client.rooms",
     "Status": "client.results",
     "StoreFailed": "errors",
     "StoreFull": "errors",
@@ -111,6 +113,7 @@ __all__ = [
     "PermanentError",
     "RetryLater",
     "Retryable",
+    "Room",
     "Status",
     "StoreFailed",
     "StoreFull",

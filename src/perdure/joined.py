@@ -16,6 +16,7 @@ from perdure.core import states
 from perdure.core.codec import Json
 from perdure.core.events import Event, Kind
 from perdure.core.ports import Clock, Random
+from perdure.core.rooms import Act, OpenTask, Post, Remember, Written
 from perdure.core.views import ApprovalView, Decision, EffectView, ExecutionView, Ruling, Started, StartRequest
 from perdure.core.work import Answer, Begin, Held, LeasedTask, LeaseRequest, Report, WorkerInfo
 from perdure.errors import Conflict, PerdureError, Unauthorized, Unreachable
@@ -150,6 +151,15 @@ class JoinedApi:
     async def send(self, execution: str, text: str, *, by: str = "", dedupe: str | None = None) -> int:
         key = dedupe or f"auto-{self._chance()}"
         return await self.ask(lambda api: api.send(execution, text, by=by, dedupe=key))
+
+    async def create_room(self, name: str, *, key: str = "", by: str = "") -> Written:
+        key = key or f"auto-{self._chance()}"
+        return await self.ask(lambda api: api.create_room(name, key=key, by=by))
+
+    async def write_in_room(self, room: str, act: Act, *, by: str = "") -> Written:
+        if isinstance(act, Post | OpenTask | Remember) and not act.key:
+            act = replace(act, key=f"auto-{self._chance()}")
+        return await self.ask(lambda api: api.write_in_room(room, act, by=by))
 
     async def pause(self, execution: str, *, by: str = "", reason: str = "") -> None:
         await self._once(

@@ -24,6 +24,7 @@ from perdure.client.http import HttpApi
 from perdure.client.outside import Outside
 from perdure.client.queues import Queues
 from perdure.client.results import AgentResult
+from perdure.client.rooms import Rooms
 from perdure.client.schedules import Schedules
 from perdure.client.tasks import HttpTaskSource
 from perdure.engine.keys import DEFAULT_COMPANY
@@ -87,8 +88,8 @@ class AgentRuntime(Outside, Found):
         self._join = join
         self.schedules = Schedules(self, lambda declared, input: start_request(declared, (input,), {}, None))
         """Starts by the calendar: make them, look at them, pause them."""
-        self.queues = Queues(self)
-        """What waits for workers: look at it, limit it, pause it."""
+        self.queues, self.rooms = Queues(self), Rooms(self)
+        """What waits for workers: look at it, limit it. Where several companies work together: write and read there."""
         self._lock = threading.RLock()
         """Guards opening, closing and the table of workers: verbs may come from any thread."""
         self._service = ServiceLoop("perdure-service")

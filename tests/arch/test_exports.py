@@ -9,7 +9,7 @@ MOST_NAMES = 40
 
 PUBLIC = """
 Agent AgentEvent AgentHandle AgentResult AgentRuntime AgentStatus AgentStream Limits Status ToolContext ToolUse tool
-durable http_tool mcp_tool NotDone Outcome
+durable http_tool mcp_tool NotDone Outcome Room
 Approval
 Cancelled Conflict Delivery ExecutionFailed InternalError InvalidInput LeaseLost LimitExceeded NotFound PerdureError
 PermanentError RetryLater Retryable StoreFailed StoreFull StoreInUse Terminal Unauthorized Unreachable UserError

@@ -11,6 +11,7 @@ from perdure.client.channel import Ask
 from perdure.client.follow import Follower
 from perdure.client.functions import HttpFunctionSource
 from perdure.client.http_queues import HttpQueues
+from perdure.client.http_rooms import HttpRooms
 from perdure.client.http_waits import HttpSchedules, HttpWaits
 from perdure.client.tasks import HttpTaskSource
 from perdure.core import states
@@ -39,7 +40,7 @@ __all__ = ["HttpApi", "HttpTaskSource"]
 T = TypeVar("T")
 
 
-class HttpApi(HttpWaits, HttpSchedules, HttpQueues):
+class HttpApi(HttpWaits, HttpSchedules, HttpQueues, HttpRooms):
     """`Api` of the company that the key belongs to, at `url`. Belongs to the event loop that first uses it."""
 
     def functions(self) -> HttpFunctionSource:

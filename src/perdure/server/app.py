@@ -26,7 +26,7 @@ from perdure.server.guard import ClientGone, Guard, Head
 from perdure.server.open_tokens import OpenTokens, secret_in, shown
 from perdure.server.options import ServeOptions
 from perdure.server.reply import error_headers, send_error, send_json
-from perdure.server.routes import control
+from perdure.server.routes import control, rooms
 from perdure.server.routes.functions import WORKER_OPERATIONS
 from perdure.server.stream import Streams
 from perdure.system import SystemClock
@@ -153,6 +153,7 @@ def control_app(version: str) -> FastAPI:
     keeps nothing else, so all servers of a process share it."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.include_router(control.router)
+    app.include_router(rooms.router)
     described: list[bytes] = []
 
     async def description(request: Request) -> Response:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Query
-from fastapi.routing import APIRoute
-from starlette.requests import Request
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from perdure.core import states
@@ -25,7 +22,9 @@ from perdure.core.views import (
     TaskView,
 )
 from perdure.errors import InvalidInput
-from perdure.server.call import CALL, Call, call_of
+from perdure.server.call import Call
+from perdure.server.routes.parsed import After, Caller, ParsedRoute
+from perdure.server.routes.parsed import reply as _reply
 from perdure.server.stream import EventStream
 from perdure.wire import codec, frames, routes
 from perdure.wire.bodies import (
@@ -55,34 +54,10 @@ from perdure.wire.bodies import (
     WorkerList,
 )
 
-Caller = Annotated[Call, Depends(call_of)]
 Moment = Annotated[int | None, Query(ge=0, le=codec.MAX_INT, description="Milliseconds since 1970, UTC")]
-After = Annotated[int, Query(ge=0, le=codec.MAX_INT, description="Only what has a higher seq")]
 
 
-class _ParsedRequest(Request):
-    """A request whose body was read and judged before."""
-
-    async def body(self) -> bytes:
-        return self.scope[CALL].raw
-
-    async def json(self) -> Any:
-        return self.scope[CALL].body
-
-
-class _Route(APIRoute):
-    """A route that does not read its body again."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        inner = super().get_route_handler()
-
-        async def handle(request: Request) -> Response:
-            return await inner(_ParsedRequest(request.scope, request.receive))
-
-        return handle
-
-
-router = APIRouter(route_class=_Route)
+router = APIRouter(route_class=ParsedRoute)
 
 
 @router.get(routes.INFO, response_model=ServerInfo, summary="Who answers here")
@@ -352,10 +327,6 @@ async def rule(call: Caller, execution: str, body: RulingBody) -> Response:
 @router.get(routes.WORKERS, response_model=WorkerList, summary="The workers connected to this server")
 async def workers(call: Caller) -> Response:
     return _reply(WorkerList(tuple(await call.api.workers())))
-
-
-def _reply(value: Any, status: int = 200) -> Response:
-    return Response(codec.dump(value), status, media_type="application/json")
 
 
 def _one(state: str) -> str | None:

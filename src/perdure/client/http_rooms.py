@@ -1,0 +1,118 @@
+"""The verbs about rooms over HTTP."""
+
+from __future__ import annotations
+
+from perdure.client.channel import Ask, OverHttp
+from perdure.core.chain import LogPage
+from perdure.core.codec import Json
+from perdure.core.rooms import (
+    Act,
+    ChangeTask,
+    Invite,
+    Join,
+    Leave,
+    MemoryView,
+    MessageView,
+    OnCrash,
+    OpenTask,
+    Post,
+    Remember,
+    RemoveAgent,
+    RoomTaskView,
+    RoomView,
+    WakeView,
+    Written,
+)
+from perdure.errors import InternalError
+from perdure.wire import bodies, codec, routes
+from perdure.wire import bodies_rooms as shapes
+
+
+class HttpRooms(OverHttp):
+    """`RoomsApi` over HTTP. What is sent without a key gets one, so that sending it again does it once."""
+
+    async def rooms(self) -> list[RoomView]:
+        found = codec.load(shapes.RoomList, await self._channel.call(Ask("rooms", "GET", routes.ROOMS)))
+        return list(found.items)
+
+    async def room(self, room: str) -> RoomView:
+        ask = Ask("room", "GET", routes.fill(routes.ROOM, room=room))
+        return codec.load(RoomView, await self._channel.call(ask))
+
+    async def create_room(self, name: str, *, key: str = "", by: str = "") -> Written:
+        body = codec.dump_given(shapes.RoomBody(name, key or self._new_key(), by))
+        return codec.load(Written, await self._channel.call(Ask("create_room", "POST", routes.ROOMS, body=body)))
+
+    async def put_room_agent(
+        self, room: str, spec: dict[str, Json], *, on_crash: OnCrash = "resume", by: str = ""
+    ) -> Written:
+        body = codec.dump_given(shapes.AgentBody(spec, on_crash, by))
+        ask = Ask("put_room_agent", "PUT", routes.fill(routes.ROOM_AGENTS, room=room), body=body)
+        return codec.load(Written, await self._channel.call(ask))
+
+    async def write_in_room(self, room: str, act: Act, *, by: str = "") -> Written:
+        method, path, body = self._request(room, act, by)
+        sent = None if body is None else codec.dump_given(body)
+        ask = Ask("write_in_room", method, path, body=sent)
+        return codec.load(Written, await self._channel.call(ask))
+
+    def _request(self, room: str, act: Act, by: str) -> tuple[str, str, codec.Shape | None]:
+        match act:
+            case Post(text, to, thread, key):
+                body = shapes.PostBody(text, to, thread, key or self._new_key(), by)
+                return "POST", routes.fill(routes.ROOM_MESSAGES, room=room), body
+            case OpenTask(title, to, thread, key):
+                task = shapes.RoomTaskBody(title, to, thread, key or self._new_key(), by)
+                return "POST", routes.fill(routes.ROOM_TASKS, room=room), task
+            case ChangeTask(task, verb, result):
+                change = shapes.TaskChangeBody(verb, result, by)
+                return "POST", routes.fill(routes.ROOM_TASK, room=room, task=task), change
+            case Remember(text, readers, source, key):
+                line = shapes.RememberBody(text, readers, source, key or self._new_key(), by)
+                return "POST", routes.fill(routes.ROOM_MEMORY, room=room), line
+            case Invite(company):
+                return "POST", routes.fill(routes.ROOM_INVITE, room=room), shapes.InviteBody(company, by)
+            case Join():
+                return "POST", routes.fill(routes.ROOM_JOIN, room=room), bodies.ByBody(by)
+            case Leave():
+                return "POST", routes.fill(routes.ROOM_LEAVE, room=room), bodies.ByBody(by)
+            case RemoveAgent(name):
+                return "DELETE", routes.fill(routes.ROOM_AGENT, room=room, agent=name), None
+            case _:
+                raise InternalError(f"{type(act).__name__} is done by servers alone")
+
+    async def room_messages(
+        self, room: str, *, after: int = 0, limit: int = 200, thread: str = ""
+    ) -> list[MessageView]:
+        query: dict[str, str | int] = {"after": after, "limit": limit, **({"thread": thread} if thread else {})}
+        ask = Ask("room_messages", "GET", routes.fill(routes.ROOM_MESSAGES, room=room), query)
+        return list(codec.load(shapes.MessageList, await self._channel.call(ask)).items)
+
+    async def room_tasks(
+        self, room: str, *, after: int = 0, limit: int = 200, state: str = "", to: str = ""
+    ) -> list[RoomTaskView]:
+        wanted = {name: value for name, value in (("state", state), ("to", to)) if value}
+        query: dict[str, str | int] = {"after": after, "limit": limit, **wanted}
+        ask = Ask("room_tasks", "GET", routes.fill(routes.ROOM_TASKS, room=room), query)
+        return list(codec.load(shapes.RoomTaskList, await self._channel.call(ask)).items)
+
+    async def room_task(self, room: str, task: str) -> RoomTaskView:
+        ask = Ask("room_task", "GET", routes.fill(routes.ROOM_TASK, room=room, task=task))
+        return codec.load(RoomTaskView, await self._channel.call(ask))
+
+    async def room_memory(self, room: str, *, after: int = 0, limit: int = 200) -> list[MemoryView]:
+        query: dict[str, str | int] = {"after": after, "limit": limit}
+        ask = Ask("room_memory", "GET", routes.fill(routes.ROOM_MEMORY, room=room), query)
+        return list(codec.load(shapes.MemoryList, await self._channel.call(ask)).items)
+
+    async def room_wakes(self, room: str, *, limit: int = 200) -> list[WakeView]:
+        ask = Ask("room_wakes", "GET", routes.fill(routes.ROOM_WAKES, room=room), {"limit": limit})
+        return list(codec.load(shapes.WakeList, await self._channel.call(ask)).items)
+
+    async def room_ledger(self, room: str, *, after: int = 0, limit: int = 200) -> LogPage:
+        query: dict[str, str | int] = {"after": after, "limit": limit}
+        ask = Ask("room_ledger", "GET", routes.fill(routes.ROOM_LEDGER, room=room), query)
+        return codec.load(LogPage, await self._channel.call(ask))
+
+    def _new_key(self) -> str:
+        return f"auto-{self._channel.random.token(16).hex()}"

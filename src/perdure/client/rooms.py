@@ -1,0 +1,230 @@
+"""Rooms as programs write and read in them: `runtime.rooms`. Every verb has an async twin."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+from perdure.client.handle import Connection
+from perdure.core.chain import Checked, Follower, Link
+from perdure.core.codec import Json
+from perdure.core.rooms import (
+    EVERYBODY,
+    Act,
+    ChangeTask,
+    Invite,
+    Join,
+    Leave,
+    MemoryView,
+    MessageView,
+    OnCrash,
+    OpenTask,
+    Post,
+    Remember,
+    RemoveAgent,
+    RoomTaskView,
+    RoomView,
+    Verb,
+    WakeView,
+    Written,
+)
+
+T = TypeVar("T")
+PAGE = 200
+
+
+class Compiled(Protocol):
+    """Whatever a definition can be made of: an `Agent`."""
+
+    def compile(self) -> dict[str, Json]: ...
+
+
+class _Verbs:
+    """What rooms and the list of them share."""
+
+    def __init__(self, runtime: Connection, by: str) -> None:
+        self._runtime = runtime
+        self._by = by
+
+    def _wait(self, verb: Callable[[], Awaitable[T]]) -> T:
+        async def here() -> Any:
+            return await verb()
+
+        return self._runtime.wait(here())
+
+
+class Room(_Verbs):
+    """One room, by its id. Holds nothing of it: every verb asks the server.
+
+    All raise `NotFound` if one's company is not in it. `key`: the same key of the same author counts once, however
+    often and over whichever server it is sent; without one, each call is something new.
+    """
+
+    def __init__(self, id: str, runtime: Connection, by: str = "") -> None:
+        """`by`: who writes, in the company's name."""
+        super().__init__(runtime, by)
+        self.id = id
+
+    # -- what is said --------------------------------------------------------------------------------------------------
+
+    async def post_async(self, text: str, *, to: Sequence[str] = (), thread: str = "", key: str = "") -> Written:
+        """Say something. Agents in `to` (`company/agent`), or mentioned in the text as `@agent`, are woken."""
+        return await self._write(Post(text, tuple(to), thread, key))
+
+    def post(self, text: str, *, to: Sequence[str] = (), thread: str = "", key: str = "") -> Written:
+        return self._wait(lambda: self.post_async(text, to=to, thread=thread, key=key))
+
+    async def messages_async(self, *, after: int = 0, limit: int = PAGE, thread: str = "") -> list[MessageView]:
+        """Return messages with a `seq` above `after`, in order; of one thread, if it is named."""
+        ask = self._runtime.api.room_messages(self.id, after=after, limit=limit, thread=thread)
+        return await self._runtime.join(ask)
+
+    def messages(self, *, after: int = 0, limit: int = PAGE, thread: str = "") -> list[MessageView]:
+        return self._wait(lambda: self.messages_async(after=after, limit=limit, thread=thread))
+
+    # -- tasks ---------------------------------------------------------------------------------------------------------
+
+    async def open_task_async(self, title: str, *, to: str, thread: str = "", key: str = "") -> Written:
+        """Ask a company, or one of its agents (`company/agent`), which is woken, to do something."""
+        return await self._write(OpenTask(title, to, thread, key))
+
+    def open_task(self, title: str, *, to: str, thread: str = "", key: str = "") -> Written:
+        return self._wait(lambda: self.open_task_async(title, to=to, thread=thread, key=key))
+
+    async def change_task_async(self, task: str, verb: Verb, result: str = "") -> Written:
+        """Claim, release, complete, decline or cancel a task. Raises `Conflict` for what may not be done."""
+        return await self._write(ChangeTask(task, verb, result))
+
+    def change_task(self, task: str, verb: Verb, result: str = "") -> Written:
+        return self._wait(lambda: self.change_task_async(task, verb, result))
+
+    async def tasks_async(
+        self, *, after: int = 0, limit: int = PAGE, state: str = "", to: str = ""
+    ) -> list[RoomTaskView]:
+        """Return tasks in order; `to`: those for a company, or for one agent (`company/agent`)."""
+        ask = self._runtime.api.room_tasks(self.id, after=after, limit=limit, state=state, to=to)
+        return await self._runtime.join(ask)
+
+    def tasks(self, *, after: int = 0, limit: int = PAGE, state: str = "", to: str = "") -> list[RoomTaskView]:
+        return self._wait(lambda: self.tasks_async(after=after, limit=limit, state=state, to=to))
+
+    # -- memory --------------------------------------------------------------------------------------------------------
+
+    async def remember_async(
+        self, text: str, *, readers: Sequence[str] = (EVERYBODY,), source: str = "", key: str = ""
+    ) -> Written:
+        """Keep a line. `readers`: companies that may read it beside one's own; by default all in the room."""
+        return await self._write(Remember(text, tuple(readers), source, key))
+
+    def remember(self, text: str, *, readers: Sequence[str] = (EVERYBODY,), source: str = "", key: str = "") -> Written:
+        return self._wait(lambda: self.remember_async(text, readers=readers, source=source, key=key))
+
+    async def memory_async(self, *, after: int = 0, limit: int = PAGE) -> list[MemoryView]:
+        """Return the lines that one's company may read, in order."""
+        return await self._runtime.join(self._runtime.api.room_memory(self.id, after=after, limit=limit))
+
+    def memory(self, *, after: int = 0, limit: int = PAGE) -> list[MemoryView]:
+        return self._wait(lambda: self.memory_async(after=after, limit=limit))
+
+    # -- who is in it --------------------------------------------------------------------------------------------------
+
+    async def view_async(self) -> RoomView:
+        """Return the room with its members."""
+        return await self._runtime.join(self._runtime.api.room(self.id))
+
+    def view(self) -> RoomView:
+        return self._wait(self.view_async)
+
+    async def invite_async(self, company: str) -> Written:
+        """Let a company join. Raises `Conflict` (`not_the_host`)."""
+        return await self._write(Invite(company))
+
+    def invite(self, company: str) -> Written:
+        return self._wait(lambda: self.invite_async(company))
+
+    async def join_async(self) -> Written:
+        """Accept an invitation."""
+        return await self._write(Join())
+
+    def join(self) -> Written:
+        return self._wait(self.join_async)
+
+    async def leave_async(self) -> Written:
+        """Leave, with all agents of one's company."""
+        return await self._write(Leave())
+
+    def leave(self) -> Written:
+        return self._wait(self.leave_async)
+
+    async def add_agent_async(self, agent: Compiled, *, on_crash: OnCrash = "resume") -> Written:
+        """Have an agent live here: what is meant for it wakes it, on the server, whether this program runs or not.
+
+        `resume`: a wake whose server dies is carried on by another, and does everything once. `abandon`: it is not,
+        what it did stays, and the next message begins a fresh one. Raises `InvalidInput` (`room_tools`) for an agent
+        with tools of its own.
+        """
+        ask = self._runtime.api.put_room_agent(self.id, agent.compile(), on_crash=on_crash, by=self._by)
+        return await self._runtime.join(ask)
+
+    def add_agent(self, agent: Compiled, *, on_crash: OnCrash = "resume") -> Written:
+        return self._wait(lambda: self.add_agent_async(agent, on_crash=on_crash))
+
+    async def remove_agent_async(self, name: str) -> Written:
+        """Take an agent out: it is not woken any more, and what still runs of it acts no more."""
+        return await self._write(RemoveAgent(name))
+
+    def remove_agent(self, name: str) -> Written:
+        return self._wait(lambda: self.remove_agent_async(name))
+
+    # -- what happened -------------------------------------------------------------------------------------------------
+
+    async def wakes_async(self, *, limit: int = PAGE) -> list[WakeView]:
+        """Return who was woken by what, the newest first."""
+        return await self._runtime.join(self._runtime.api.room_wakes(self.id, limit=limit))
+
+    def wakes(self, *, limit: int = PAGE) -> list[WakeView]:
+        return self._wait(lambda: self.wakes_async(limit=limit))
+
+    async def ledger_async(self) -> tuple[list[Link], Checked]:
+        """Return the whole ledger, and what following its chain of hashes found."""
+        links: list[Link] = []
+        while True:
+            after = links[-1].seq if links else 0
+            page = await self._runtime.join(self._runtime.api.room_ledger(self.id, after=after, limit=1_000))
+            links += page.links
+            if not page.links or links[-1].seq >= page.last_seq:
+                follower = Follower(self.id)
+                follower.take(links)
+                return links, follower.end(page.head, page.last_seq)
+
+    def ledger(self) -> tuple[list[Link], Checked]:
+        return self._wait(self.ledger_async)
+
+    async def _write(self, act: Act) -> Written:
+        return await self._runtime.join(self._runtime.api.write_in_room(self.id, act, by=self._by))
+
+
+class Rooms(_Verbs):
+    """The rooms of one runtime's company: those it is in, and those it may join."""
+
+    def __init__(self, runtime: Connection) -> None:
+        super().__init__(runtime, "")
+
+    async def create_async(self, name: str, *, key: str = "", by: str = "") -> Room:
+        """Make a room, of which the company is the host. The same `key` again gives the same room."""
+        made = await self._runtime.join(self._runtime.api.create_room(name, key=key, by=by))
+        return Room(made.id, self._runtime, by)
+
+    def create(self, name: str, *, key: str = "", by: str = "") -> Room:
+        return self._wait(lambda: self.create_async(name, key=key, by=by))
+
+    def get(self, id: str, *, by: str = "") -> Room:
+        """Return a room by its id, without looking whether it is there. `by`: who writes, in the company's name."""
+        return Room(id, self._runtime, by)
+
+    async def list_async(self) -> list[RoomView]:
+        """Return them, the oldest first, without their members."""
+        return await self._runtime.join(self._runtime.api.rooms())
+
+    def list(self) -> list[RoomView]:
+        return self._wait(self.list_async)

@@ -1,0 +1,136 @@
+"""The control API of rooms. Whose rooms they are comes from the key alone; no GET changes anything."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from perdure.core import states
+from perdure.core.chain import LogPage
+from perdure.core.rooms import Act, Join, Leave, RemoveAgent, RoomTaskView, RoomView, Written
+from perdure.server.call import Call
+from perdure.server.routes.parsed import After, Caller, Limit, ParsedRoute, reply
+from perdure.wire import routes
+from perdure.wire.bodies import ByBody
+from perdure.wire.bodies_rooms import (
+    AgentBody,
+    InviteBody,
+    MemoryList,
+    MessageList,
+    PostBody,
+    RememberBody,
+    RoomBody,
+    RoomList,
+    RoomTaskBody,
+    RoomTaskList,
+    TaskChangeBody,
+    WakeList,
+)
+
+router = APIRouter(route_class=ParsedRoute)
+
+
+async def _write(call: Call, room: str, act: Act, by: str, status: int = 200) -> Response:
+    done = await call.api.write_in_room(room, act, by=call.identity(by))
+    return reply(done, status if done.created else 200)
+
+
+@router.get(routes.ROOMS, response_model=RoomList, summary="The rooms that one is in or may join")
+async def rooms(call: Caller) -> Response:
+    return reply(RoomList(tuple(await call.api.rooms())))
+
+
+@router.post(routes.ROOMS, status_code=201, response_model=Written, summary="Make a room")
+async def create_room(call: Caller, body: RoomBody) -> Response:
+    done = await call.api.create_room(body.name, key=body.key, by=call.identity(body.by))
+    return reply(done, 201 if done.created else 200)
+
+
+@router.get(routes.ROOM, response_model=RoomView, summary="One room and who is in it")
+async def room(call: Caller, room: str) -> Response:
+    return reply(await call.api.room(room))
+
+
+@router.post(routes.ROOM_INVITE, response_model=Written, summary="Let a company join: the host's right")
+async def invite(call: Caller, room: str, body: InviteBody) -> Response:
+    return await _write(call, room, body.act, body.by)
+
+
+@router.post(routes.ROOM_JOIN, response_model=Written, summary="Accept an invitation")
+async def join_room(call: Caller, room: str, body: ByBody | None = None) -> Response:
+    return await _write(call, room, Join(), (body or ByBody()).by)
+
+
+@router.post(routes.ROOM_LEAVE, response_model=Written, summary="Leave a room with all one's agents")
+async def leave_room(call: Caller, room: str, body: ByBody | None = None) -> Response:
+    return await _write(call, room, Leave(), (body or ByBody()).by)
+
+
+@router.put(routes.ROOM_AGENTS, response_model=Written, summary="Register an agent, or change the one of its name")
+async def put_room_agent(call: Caller, room: str, body: AgentBody) -> Response:
+    by = call.identity(body.by)
+    return reply(await call.api.put_room_agent(room, body.spec, on_crash=body.on_crash, by=by))
+
+
+@router.delete(routes.ROOM_AGENT, response_model=Written, summary="Take an agent out: it acts no more")
+async def remove_room_agent(call: Caller, room: str, agent: str) -> Response:
+    return await _write(call, room, RemoveAgent(agent), "")
+
+
+@router.get(routes.ROOM_MESSAGES, response_model=MessageList, summary="Messages, the oldest first")
+async def room_messages(call: Caller, room: str, after: After = 0, limit: Limit = 200, thread: str = "") -> Response:
+    found = await call.api.room_messages(room, after=after, limit=limit, thread=thread)
+    return reply(MessageList(tuple(found)))
+
+
+@router.post(routes.ROOM_MESSAGES, status_code=201, response_model=Written, summary="Say something in a room")
+async def post(call: Caller, room: str, body: PostBody) -> Response:
+    return await _write(call, room, body.act, body.by, 201)
+
+
+@router.get(routes.ROOM_TASKS, response_model=RoomTaskList, summary="Tasks of a room, the oldest first")
+async def room_tasks(
+    call: Caller,
+    room: str,
+    after: After = 0,
+    limit: Limit = 200,
+    state: states.RoomTask | None = None,
+    to: str = "",
+) -> Response:
+    found = await call.api.room_tasks(room, after=after, limit=limit, state=state or "", to=to)
+    return reply(RoomTaskList(tuple(found)))
+
+
+@router.post(routes.ROOM_TASKS, status_code=201, response_model=Written, summary="Ask for something to be done")
+async def open_task(call: Caller, room: str, body: RoomTaskBody) -> Response:
+    return await _write(call, room, body.act, body.by, 201)
+
+
+@router.get(routes.ROOM_TASK, response_model=RoomTaskView, summary="One task of a room")
+async def room_task(call: Caller, room: str, task: str) -> Response:
+    return reply(await call.api.room_task(room, task))
+
+
+@router.post(routes.ROOM_TASK, response_model=Written, summary="Claim, release, complete, decline or cancel a task")
+async def change_task(call: Caller, room: str, task: str, body: TaskChangeBody) -> Response:
+    return await _write(call, room, body.act(task), body.by)
+
+
+@router.get(routes.ROOM_MEMORY, response_model=MemoryList, summary="The memory that one may read, the oldest first")
+async def room_memory(call: Caller, room: str, after: After = 0, limit: Limit = 200) -> Response:
+    return reply(MemoryList(tuple(await call.api.room_memory(room, after=after, limit=limit))))
+
+
+@router.post(routes.ROOM_MEMORY, status_code=201, response_model=Written, summary="Keep a line in a room's memory")
+async def remember(call: Caller, room: str, body: RememberBody) -> Response:
+    return await _write(call, room, body.act, body.by, 201)
+
+
+@router.get(routes.ROOM_WAKES, response_model=WakeList, summary="Who was woken by what, the newest first")
+async def room_wakes(call: Caller, room: str, limit: Limit = 200) -> Response:
+    return reply(WakeList(tuple(await call.api.room_wakes(room, limit=limit))))
+
+
+@router.get(routes.ROOM_LEDGER, response_model=LogPage, summary="A room's ledger as it is stored, with its hashes")
+async def room_ledger(call: Caller, room: str, after: After = 0, limit: Limit = 200) -> Response:
+    return reply(await call.api.room_ledger(room, after=after, limit=limit))

@@ -1,0 +1,98 @@
+"""Rooms from a program and from the command line: the same room, whoever writes in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cli_processes import Home
+from perdure import Agent, AgentRuntime, Conflict
+from perdure.models.catalog import Catalog
+from perdure.models.scripted import say
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """A user whose server runs."""
+    home = Home(tmp_path_factory.mktemp("home"))
+    home.serve()
+    yield home
+    home.close()
+
+
+def test_a_room_is_made_written_in_and_read(home: Home) -> None:
+    room = home.json("rooms", "create", "the bridge", "--key", "k")["id"]
+    assert home.json("rooms", "create", "the bridge", "--key", "k") == {
+        "id": room,
+        "seq": 0,
+        "created": False,
+        "woken": [],
+    }
+    home.json("rooms", "invite", room, "globex")
+    home.json("rooms", "post", room, "hello", "--key", "1", "--by", "ann")
+    home.json("rooms", "post", room, "hello", "--key", "1", "--by", "ann")
+    task = home.json("rooms", "ask", room, "default", "count the beams")["id"]
+    home.json("rooms", "task", room, task, "complete", "--result", "12")
+    home.json("rooms", "remember", room, "the river is wide", "--reader", "default")
+    [said] = home.json("rooms", "read", room)["items"]
+    assert (said["author"], said["text"]) == ("ann", "hello")
+    for words, shown in (
+        (("read", room), "hello"),
+        (("tasks", room), "count the beams"),
+        (("memory", room), "the river is wide"),
+        (("ledger", room), "task changed"),
+        (("show", room), "globex"),
+        (("list",), "the bridge"),
+        (("wakes", room), "WOKEN BY"),
+    ):
+        done = home.command("rooms", *words)
+        assert (done.returncode, shown in done.stdout) == (0, True), (words, done.stdout, done.stderr)
+
+
+def test_an_agent_is_registered_and_taken_out(home: Home) -> None:
+    room = home.json("rooms", "create", "agents")["id"]
+    done = home.command("rooms", "add-agent", room, "cli_agents:agent")
+    assert "has tool" in done.stderr
+    assert "there is no room room_x" in home.command("rooms", "read", "room_x").stderr
+    assert "has no agent" in home.command("rooms", "remove-agent", room, "nobody").stderr
+
+
+def test_a_wake_is_shown_and_diagnosed_like_any_execution(home: Home) -> None:
+    ready = home.running[0].ready
+    with AgentRuntime(ready["url"], api_key=ready["key"], serve_tools=False) as runtime:
+        room = runtime.rooms.create("echoes", key="echoes", by="ann")
+        room.add_agent(Agent(name="parrot", model="scripted/by-input"), on_crash="abandon")
+        [wake] = room.post("@parrot, hello", key="1").woken
+        assert runtime.attach(wake).result().status == "completed"
+        assert "@parrot, hello" in room.messages()[-1].text
+    for words in (("executions", "show", wake), ("doctor", wake), ("prove", wake)):
+        done = home.command(*words)
+        assert done.returncode == 0, (words, done.stdout, done.stderr)
+    assert "parrot" in home.command("executions", "list").stdout
+    assert home.command("executions", "fork", wake, "--at", "2").returncode != 0
+
+
+def test_a_program_lives_with_an_agent_in_a_room(tmp_path: Path) -> None:
+    models = Catalog(scripted={"planner": [say("12 beams")]})
+    with AgentRuntime(store=tmp_path / "p.db", models=models) as runtime:
+        room = runtime.rooms.create("the bridge", key="k", by="ann")
+        room.add_agent(Agent(name="planner", model="scripted/planner"))
+        [wake] = room.post("@planner, how many?", key="1").woken
+        assert runtime.attach(wake).result().status == "completed"
+        assert [one.text for one in room.messages()] == ["@planner, how many?", "12 beams"]
+        task = room.open_task("buy them", to="default").id
+        room.change_task(task, "claim")
+        assert [one.state for one in room.tasks()] == ["claimed"]
+        room.remember("12 beams", source=task)
+        assert [one.source for one in room.memory()] == [task]
+        assert [one.agent for one in room.wakes()] == ["planner"]
+        assert [one.name for one in room.view().members] == ["", "planner"]
+        links, checked = room.ledger()
+        assert (checked.broken_at, len(links)) == (None, 8)
+        assert [one.id for one in runtime.rooms.list()] == [room.id]
+        room.remove_agent("planner")
+        assert room.post("@planner?").woken == ()
+        with pytest.raises(Conflict):
+            room.leave()

@@ -1,0 +1,147 @@
+"""Rooms over a real socket: each company with its own key, and to a stranger's key nothing is there."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from http_server import Server, serving
+from perdure.client.http import HttpApi
+from perdure.core.chain import Follower
+from perdure.core.rooms import ChangeTask, Invite, Join, Leave, OpenTask, Post, Remember, RemoveAgent
+from perdure.errors import InvalidInput, NotFound
+
+pytestmark = pytest.mark.anyio
+
+AGENT: dict[str, Any] = {"name": "bot", "model": "scripted/plain", "instructions": ""}
+
+
+@dataclass
+class Companies:
+    """A server, and a client of each of three companies. The room is the first two's."""
+
+    server: Server
+    acme: HttpApi
+    globex: HttpApi
+    stranger: HttpApi
+    room: str
+
+
+@asynccontextmanager
+async def companies(path: Path) -> AsyncGenerator[Companies]:
+    async with serving(path) as server:
+        apis: list[HttpApi] = []
+        for name in ("acme", "globex", "initech"):
+            key = f"pdk_{name}{'0' * 40}"
+            await server.node.add_key(name, f"{name}-ops", key)
+            apis.append(server.api(key))
+        acme, globex, stranger = apis
+        room = (await acme.create_room("the project", key="k")).id
+        await acme.write_in_room(room, Invite("globex"))
+        await globex.write_in_room(room, Join())
+        yield Companies(server, acme, globex, stranger, room)
+
+
+async def test_two_companies_talk_and_an_agent_answers(tmp_path: Path) -> None:
+    async with companies(tmp_path / "s.db") as all_:
+        await all_.globex.put_room_agent(all_.room, AGENT)
+        asked = await all_.acme.write_in_room(all_.room, Post("@bot, are you there?", key="1"))
+        again = await all_.acme.write_in_room(all_.room, Post("@bot, are you there?", key="1"))
+        assert (asked.created, again.created, again.woken) == (True, False, ())
+        await all_.globex.wait(asked.woken[0])
+        said = await all_.acme.room_messages(all_.room)
+        assert [(one.company, one.author, one.text) for one in said] == [
+            ("acme", "acme-ops", "@bot, are you there?"),
+            ("globex", "bot", "done"),
+        ]
+        assert [one.text for one in await all_.globex.room_messages(all_.room, thread=asked.id)] == [
+            "@bot, are you there?",
+            "done",
+        ]
+        [wake] = await all_.globex.room_wakes(all_.room)
+        assert (wake.execution, wake.state) == (asked.woken[0], "completed")
+        page = await all_.globex.room_ledger(all_.room)
+        follower = Follower(all_.room)
+        follower.take(page.links)
+        assert follower.end(page.head, page.last_seq).broken_at is None
+
+
+async def test_tasks_and_memory_go_over_the_wire(tmp_path: Path) -> None:
+    async with companies(tmp_path / "s.db") as all_:
+        task = (await all_.acme.write_in_room(all_.room, OpenTask("count", "globex"))).id
+        await all_.globex.write_in_room(all_.room, ChangeTask(task, "complete", "42"))
+        assert (await all_.acme.room_task(all_.room, task)).result == "42"
+        assert [one.id for one in await all_.acme.room_tasks(all_.room, state="done", to="globex")] == [task]
+        await all_.globex.write_in_room(all_.room, Remember("ours", ("globex",)))
+        assert [one.text for one in await all_.globex.room_memory(all_.room)] == ["ours"]
+        assert await all_.acme.room_memory(all_.room) == []
+        shown = await all_.globex.room(all_.room)
+        assert (shown.name, shown.host, [one.company for one in shown.members]) == (
+            "the project",
+            "acme",
+            ["acme", "globex"],
+        )
+
+
+async def test_who_writes_is_whose_key_it_is(tmp_path: Path) -> None:
+    async with companies(tmp_path / "s.db") as all_:
+        await all_.acme.write_in_room(all_.room, Post("hello"), by="the president")
+        [said] = await all_.globex.room_messages(all_.room)
+        assert (said.company, said.author) == ("acme", "acme-ops")
+
+
+async def test_a_strangers_key_finds_nothing_whatever_it_asks(tmp_path: Path) -> None:
+    async with companies(tmp_path / "s.db") as all_:
+        await all_.globex.put_room_agent(all_.room, AGENT)
+        task = (await all_.acme.write_in_room(all_.room, OpenTask("count", "globex"))).id
+        api = all_.stranger
+
+        def asks(room: str) -> list[Callable[[], Awaitable[object]]]:
+            acts = [Post("x"), OpenTask("x", "globex"), ChangeTask(task, "claim"), Remember("x"), Invite("y"), Join()]
+            return [
+                *(lambda act=act: api.write_in_room(room, act) for act in (*acts, Leave(), RemoveAgent("bot"))),
+                lambda: api.put_room_agent(room, AGENT),
+                lambda: api.room(room),
+                lambda: api.room_messages(room),
+                lambda: api.room_tasks(room),
+                lambda: api.room_task(room, task),
+                lambda: api.room_memory(room),
+                lambda: api.room_wakes(room),
+                lambda: api.room_ledger(room),
+            ]
+
+        nowhere = "room_nowhere"
+        for here, there in zip(asks(all_.room), asks(nowhere), strict=True):
+            said = [await refusal(one) for one in (here, there)]
+            assert said[0].replace(all_.room, nowhere) == said[1]
+        assert await api.rooms() == []
+
+
+async def test_an_execution_cannot_be_reached_by_a_rooms_id(tmp_path: Path) -> None:
+    async with companies(tmp_path / "s.db") as all_:
+        for ask in (all_.acme.execution, all_.acme.events, all_.acme.cancel, all_.acme.pause):
+            with pytest.raises(NotFound):
+                await ask(all_.room)
+        assert (await all_.acme.executions()).items == ()
+
+
+async def test_an_act_that_cannot_be_is_named(tmp_path: Path) -> None:
+    async with companies(tmp_path / "s.db") as all_:
+        for act, said in (
+            (Post(""), "text should have 1 to 32,000 characters"),
+            (Post("x", key="\n"), "key should have at most 200 printable characters"),
+            (OpenTask("x", ""), "to should have 1 to 200 printable characters"),
+        ):
+            with pytest.raises(InvalidInput, match=said):
+                await all_.acme.write_in_room(all_.room, act)
+
+
+async def refusal(ask: Callable[[], Awaitable[object]]) -> str:
+    with pytest.raises(NotFound) as refused:
+        await ask()
+    return refused.value.message
