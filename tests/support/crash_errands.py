@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from crash_side import PLEASE, family, handing, renaming, side_agent
-from perdure import AgentHandle, Conflict, NotFound
+from perdure import Agent, AgentHandle, Conflict, NotFound
 from perdure.client.stream_events import ExecutionPaused, ToolFailed, ToolScheduled
 from perdure.core.queues import DeadFilter
 
@@ -146,6 +146,24 @@ def queues(client: Client) -> None:
     assert (found.paused, found.concurrency, found.rate) == (False, None, None)
 
 
+def rooms(client: Client) -> None:
+    """Make a room, do there what one can, and read it all. Each may be said again."""
+    room = client.runtime.rooms.create("errand", key="room")
+    quietly(lambda: room.join())
+    room.add_agent(Agent(name="idle", model="scripted/nothing"))
+    room.post("hello", key="1")
+    task = room.open_task("sweep", to="default", key="2").id
+    room.change_task(task, "complete")
+    room.remember("swept", key="3")
+    client.runtime.rooms.list()
+    room.view()
+    room.wakes()
+    counted = (len(room.messages()), len(room.tasks()), len(room.memory()))
+    assert counted == (1, 1, 1), counted
+    assert client.runtime.wait(client.runtime.api.room_task(room.id, task)).state == "done"
+    assert room.ledger()[1].broken_at is None
+
+
 def later(client: Client) -> None:
     """Begin one that is to wait for its start, longer than it takes to look for what is due."""
     must_be("completed", client, client.begin("later", side(client), f"{PLEASE}nothing", delay_seconds=1.5))
@@ -174,6 +192,7 @@ ERRANDS: dict[str, Callable[[Client], None]] = {
     "revive": revive,
     "fork": fork,
     "queues": queues,
+    "rooms": rooms,
     "later": later,
     "schedule": schedule,
     "tick": tick,

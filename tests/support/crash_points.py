@@ -31,6 +31,7 @@ _OF_UPKEEP = "a command on a store that no server runs on; tests/store/test_{}.p
 UNREACHED: dict[str, str] = {
     **{name: _OF_UPKEEP.format("backup") for name in ("backup", "restore", "set_back", "pause_schedules")},
     "copy": _OF_UPKEEP.format("copy"),
+    "act_in_room": "committed by wakes of agents in rooms alone; tests/crash/test_rooms.py kills there",
     **dict.fromkeys(
         ("say_present", "say_still_present"),
         "said only by servers that share a database; tests/e2e/test_postgres_cluster.py kills one of two",
@@ -76,6 +77,10 @@ LATE = {"late_attempts": True}
 SCHEDULING = (
     *("make_schedule", "change_schedule", "create_schedule", "delete_schedule", "trigger_schedule", "schedules"),
     *("schedule", "pause_schedule", "resume_schedule"),
+)
+ROOMS = (
+    *("make_room", "write_in_room", "create_room", "put_room_agent", "rooms", "room", "room_messages", "room_tasks"),
+    *("room_task", "room_memory", "room_wakes", "room_ledger"),
 )
 QUEUES = ("change_queue", "queues", "queue", "set_queue", "pause_queue", "resume_queue")
 OF_A_FILE = frozenset({"migrate", "take_over", "close"})
@@ -125,6 +130,7 @@ WAYS: dict[str, Way] = {
     **dict.fromkeys(SCHEDULING, Way(errands=("schedule",))),
     "begin_delayed": Way(errands=("later",)),
     **dict.fromkeys(QUEUES, Way(errands=("queues",))),
+    **dict.fromkeys(ROOMS, Way(errands=("rooms",))),
     "fire_schedules": Way(
         errands=("tick",), nudges=(Nudge("note:ticking", "skip", after=61),), expect={"clock_slack_ms": 65_000, **LATE}
     ),
@@ -265,7 +271,7 @@ def _holder(name: str) -> str:
 TOURS = (
     ("children", "fork", "revive"),
     ("doubt", "overdue", "unheard"),
-    ("later", "queues"),
+    ("later", "queues", "rooms"),
     ("rename",),
     ("schedule",),
     ("tick",),
