@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -27,6 +28,7 @@ from perdure.client.results import AgentResult
 from perdure.client.rooms import Rooms
 from perdure.client.schedules import Schedules
 from perdure.client.tasks import HttpTaskSource
+from perdure.core.tags import checked_tags
 from perdure.engine.keys import DEFAULT_COMPANY
 from perdure.engine.sweep import LOCAL_WORKER
 from perdure.errors import UserError
@@ -113,6 +115,7 @@ class AgentRuntime(Outside, Found):
         start_at: datetime | None = None,
         priority: int = 0,
         limit_key: str | None = None,
+        tags: Sequence[str] = (),
         **named: Any,
     ) -> AgentHandle:
         """Begin an execution and return at once. When this returns, it survives the death of every process.
@@ -121,9 +124,10 @@ class AgentRuntime(Outside, Found):
         again give the first execution; with other input, `Conflict` (`start_key_conflict`). With `delay_seconds`, or
         `start_at` (which names a time zone), it waits that long, never shorter, by the store's clock; a cancel ends it
         before. `priority` (0 to 9) says what goes first, `limit_key` whose it is: keys take turns, and may be limited.
+        `tags`: what `executions(tag=)` finds it by; of a start that was made before, its own stay.
         """
         self._ensure_open()
-        asked = start_request(declared, args, named, idempotency_key)
+        asked = replace(start_request(declared, args, named, idempotency_key), tags=checked_tags(tags))
         request = later(asked, delay_seconds, start_at, priority=priority, limit_key=limit_key)
         if self._serve_tools:
             self._serve(declared)
@@ -139,9 +143,11 @@ class AgentRuntime(Outside, Found):
         start_at: datetime | None = None,
         priority: int = 0,
         limit_key: str | None = None,
+        tags: Sequence[str] = (),
         **named: Any,
     ) -> AgentHandle:
         named |= {"delay_seconds": delay_seconds, "start_at": start_at, "priority": priority, "limit_key": limit_key}
+        named["tags"] = tags
         return self.wait(self._run(self.start_async(declared, *args, idempotency_key=idempotency_key, **named)))
 
     async def run_async(
@@ -218,10 +224,9 @@ class AgentRuntime(Outside, Found):
     def close(self) -> None:
         """Let running tools end or hand them back, and leave. Executions stay where they are. Safe to call twice."""
         with self._lock:
-            if self._closed or self._api is None:
-                self._closed = True
+            closed, self._closed = self._closed, True
+            if closed or self._api is None:
                 return
-            self._closed = True
             _open.discard(self)
             workers, self._workers = self._workers, {}
         running = dict(workers.values())
@@ -237,8 +242,7 @@ class AgentRuntime(Outside, Found):
     async def _say_goodbye(self) -> None:
         assert self._api is not None
         await self._api.aclose()
-        close = getattr(self._source, "aclose", None)
-        if close is not None:
+        if close := getattr(self._source, "aclose", None):
             await close()
 
     def _ensure_open(self) -> None:
@@ -289,12 +293,8 @@ class AgentRuntime(Outside, Found):
     def _new_worker(self, agents: Sequence[Agent]) -> tuple[Worker, Future[None]]:
         assert self._source is not None
         owner = self._shared is not None and self._shared.node is not None
-        options = WorkerOptions(
-            slots=self._slots,
-            tool_loop=self._caller_loop,
-            id_prefix=LOCAL_WORKER if owner else "",
-            outbox=None if owner else default_folder(),
-        )
+        prefix, outbox = (LOCAL_WORKER, None) if owner else ("", default_folder())
+        options = WorkerOptions(slots=self._slots, id_prefix=prefix, tool_loop=self._caller_loop, outbox=outbox)
         worker = tool_worker(self._source, agents, options)
         return worker, self._service.submit(worker.run())
 

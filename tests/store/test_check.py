@@ -55,6 +55,12 @@ DAMAGE = {
         "exe_0004 tool",
         "by whom",
     ),
+    "a tag says otherwise": (
+        "UPDATE tagged SET ended = 'completed' WHERE execution = 'exe_0009'",
+        "tagged",
+        "exe_0009 eu",
+        "listed as completed",
+    ),
     "an event holds no text": (
         f"UPDATE events SET data = x'00ff', kind = x'ff' {EVENT}",
         "events",
@@ -104,7 +110,7 @@ def test_what_is_wrong_in_postgres_is_named_too(postgres_database: str) -> None:
     finally:
         store.close()
     apart = ("an event was changed", "an owned row has another fence", "one that waits is on the list")
-    for what in (*apart, "a task is held by nobody", "an index is gone", "a column is gone"):
+    for what in (*apart, "a tag says otherwise", "a task is held by nobody", "an index is gone", "a column is gone"):
         statement, table, row, word = DAMAGE[what]
         with psycopg.connect(postgres_database) as database:
             database.execute(statement.encode())

@@ -86,12 +86,14 @@ class Bench:
 
     # -- executions ----------------------------------------------------------------------------------------------------
 
-    def new(self, *, company: str = COMPANY, key: str | None = None, input: str = '"hi"', id: str = "") -> Start:
+    def new(
+        self, *, company: str = COMPANY, key: str | None = None, input: str = '"hi"', id: str = "", **more: Any
+    ) -> Start:
         """Return a start nobody made yet."""
         self._births += 1
         spec = codec.encode(dict(SPEC))
         execution = id or f"exe_{self._births:04}"
-        return Start(execution, company, AGENT, codec.digest(dict(SPEC)), spec, input, key)
+        return Start(execution, company, AGENT, codec.digest(dict(SPEC)), spec, input, key, **more)
 
     def started(self, **options: Any) -> str:
         """Start an execution and return its id."""

@@ -45,7 +45,7 @@ def fill(bench: Bench) -> dict[str, str]:
     cancelling = bench.begun().execution
     bench.signal(cancelling, "cancel")
     owned = bench.owned().ref.execution
-    bench.started()
+    bench.started(tags=("eu", "customer:7"))
     return {
         "begun": begun,
         "waiting": waiting,

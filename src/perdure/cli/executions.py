@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -35,6 +35,9 @@ def list_command(
         str | None,
         typer.Option(metavar="WHEN", help="Only those begun since: 2h, 3d, or 2026-05-01T12:00.", show_default=False),
     ] = None,
+    tag: Annotated[
+        str | None, typer.Option(metavar="TAG", help="Only those with this tag.", show_default=False)
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=PAGE, metavar="N", help="How many.")] = 20,
     cursor: Annotated[
         str | None, typer.Option(metavar="ID", help="Go on where the page before ended.", show_default=False)
@@ -44,9 +47,8 @@ def list_command(
 ) -> None:
     """List executions, newest first."""
     since_ms = moment_ms(since, "--since")
-    page = ask(
-        server, lambda api: api.executions(state=state, agent=agent, since_ms=since_ms, cursor=cursor, limit=limit)
-    )
+    wanted = {"state": state, "agent": agent, "tag": tag}
+    page = ask(server, lambda api: api.executions(**wanted, since_ms=since_ms, cursor=cursor, limit=limit))
     if as_json:
         from perdure.cli.terminal import print_json
 
@@ -109,6 +111,9 @@ def cancel(
     since: Annotated[
         str | None, typer.Option(metavar="WHEN", help="With --all: only those begun since.", show_default=False)
     ] = None,
+    tag: Annotated[
+        str | None, typer.Option(metavar="TAG", help="With --all: only those with this tag.", show_default=False)
+    ] = None,
     reason: Reason = "",
     by: By = "",
     yes: Yes = False,
@@ -122,12 +127,14 @@ def cancel(
     """
     from perdure.cli import many
 
-    many.only_one("execution", execution, everything, {"--agent": agent, "--state": state, "--since": since})
+    given = {"--agent": agent, "--state": state, "--since": since, "--tag": tag}
+    many.only_one("execution", execution, everything, given)
     if execution is not None:
         _tell(server, execution, as_json, lambda api: api.cancel(execution, by=by or _who(), reason=reason))
         return
     since_ms = moment_ms(since, "--since")
-    found = ask(server, lambda api: _live(api, agent, state, since_ms))
+    wanted = {"agent": agent, "since_ms": since_ms, "tag": tag}
+    found = ask(server, lambda api: _live(api, state, wanted))
     if found and not many.agreed(f"Cancel {len(found)} executions?", yes=yes):
         raise typer.Abort
     said = {"by": by or _who(), "reason": reason}
@@ -135,7 +142,7 @@ def cancel(
     many.tell(outcome, "executions are being cancelled", as_json=as_json)
 
 
-async def _live(api: HttpApi, agent: str | None, state: states.Execution | None, since_ms: int | None) -> list[str]:
+async def _live(api: HttpApi, state: states.Execution | None, wanted: dict[str, Any]) -> list[str]:
     """Return the executions that a cancel would change."""
     from perdure.cli import many
 
@@ -147,9 +154,7 @@ async def _live(api: HttpApi, agent: str | None, state: states.Execution | None,
     found: dict[str, None] = {}  # one may be met in two states
     for one in live if state is None else [state]:
         items = await many.pages(
-            lambda cursor, one=one: api.executions(
-                state=one, agent=agent, since_ms=since_ms, cursor=cursor, limit=many.PAGE
-            )
+            lambda cursor, one=one: api.executions(state=one, **wanted, cursor=cursor, limit=many.PAGE)
         )
         found.update(dict.fromkeys(item.id for item in items))
     return list(found)
@@ -290,12 +295,14 @@ def _show_page(page: Page) -> None:
     if not page.items:
         out.print(Text("No executions. An agent's first: AgentRuntime().run(agent, …).", style="dim"))
         return
-    table = grid("ID", "AGENT", "STATE", "STARTED", "TOOK")
+    tagged = any(one.tags for one in page.items)
+    table = grid("ID", "AGENT", "STATE", "STARTED", "TOOK", *(["TAGS"] if tagged else []))
     now_ms = _now_ms()
     for one in page.items:
         took = phrases.duration(one.finished_ms - one.created_ms) if one.finished_ms else ""
         started = phrases.ago(one.created_ms, now_ms)
-        table.add_row(one.id, phrases.clip(one.agent, 40), state_text(one.state, one.reason), started, took)
+        tags = [phrases.clip(" ".join(one.tags), 60)] if tagged else []
+        table.add_row(one.id, phrases.clip(one.agent, 40), state_text(one.state, one.reason), started, took, *tags)
     out.print(table)
     if page.cursor:
         out.print(Text(f"More: perdure executions list --cursor {page.cursor}", style="dim"))

@@ -38,6 +38,12 @@ def create(
         Literal["skip", "one", "all"],
         typer.Option(help="What becomes of ticks that no server was there for: none, the latest, all (up to 100)."),
     ] = "one",
+    tag: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TAG", help="What all that it begins is tagged with. Several at once.", show_default=False
+        ),
+    ] = None,
     by: By = "",
     server: Server = None,
     as_json: AsJson = False,
@@ -45,12 +51,13 @@ def create(
     """Make a schedule. --value is the input of what it begins. The same one again changes nothing."""
     from perdure.cli.terminal import whoami
     from perdure.core.schedules import ScheduleRequest
+    from perdure.core.tags import checked_tags
     from perdure.worker.declared import start_request
     from perdure.worker.target import load_target
 
     declared: Any = load_target(target)
     start = start_request(declared, (value_of(value),), {}, None)
-    request = ScheduleRequest(name, start.spec, start.input, cron, zone, missed)
+    request = ScheduleRequest(name, start.spec, start.input, cron, zone, missed, checked_tags(tag or []))
     _change(server, as_json, lambda api: api.create_schedule(request, by=by or whoami()))
 
 

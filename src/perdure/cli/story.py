@@ -47,6 +47,8 @@ def head(view: ExecutionView, now_ms: int) -> RenderableType:
     if view.limit_key is not None:
         facts.append(f"key {phrases.plain(view.limit_key)}")
     lines: list[RenderableType] = [title, Text(" · ".join(facts), style="dim", overflow="fold")]
+    if view.tags:
+        lines.append(Text(f"tags: {', '.join(map(phrases.plain, view.tags))}", style="dim", overflow="fold"))
     if view.message:
         lines.append(
             Text(phrases.plain(view.message), style="red" if view.state == states.Execution.FAILED else "yellow")

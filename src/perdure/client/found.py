@@ -14,12 +14,22 @@ class Found:
         return AgentHandle(execution_id, self)
 
     async def executions_async(
-        self: Connection, *, state: str | None = None, agent: str | None = None, limit: int = 50
+        self: Connection,
+        *,
+        state: str | None = None,
+        agent: str | None = None,
+        tag: str | None = None,
+        limit: int = 50,
     ) -> list[ExecutionSummary]:
-        """Return executions, newest first."""
-        return list((await self.join(self.api.executions(state=state, agent=agent, limit=limit))).items)
+        """Return executions, newest first; all that is asked for must be so of each."""
+        return list((await self.join(self.api.executions(state=state, agent=agent, tag=tag, limit=limit))).items)
 
     def executions(
-        self: Connection, *, state: str | None = None, agent: str | None = None, limit: int = 50
+        self: Connection,
+        *,
+        state: str | None = None,
+        agent: str | None = None,
+        tag: str | None = None,
+        limit: int = 50,
     ) -> list[ExecutionSummary]:
-        return list(self.wait(self.api.executions(state=state, agent=agent, limit=limit)).items)
+        return list(self.wait(self.api.executions(state=state, agent=agent, tag=tag, limit=limit)).items)

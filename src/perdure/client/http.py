@@ -55,7 +55,7 @@ class HttpApi(HttpWaits, HttpSchedules, HttpQueues, HttpRooms):
         own = request.idempotency_key is None
         if own:
             request = replace(request, idempotency_key=f"auto-{self._chance()}")
-        when = (request.delay_seconds, request.start_at_ms, request.priority, request.limit_key)
+        when = (request.delay_seconds, request.start_at_ms, request.priority, request.limit_key, request.tags)
         body = bodies.StartBody(request.spec, request.input, request.idempotency_key, request.by, *when)
         started = await self._post(Started, "start", routes.EXECUTIONS, body)
         return replace(started, created=True) if own else started  # a second sending may find the first one's
@@ -70,10 +70,12 @@ class HttpApi(HttpWaits, HttpSchedules, HttpQueues, HttpRooms):
         agent: str | None = None,
         since_ms: int | None = None,
         until_ms: int | None = None,
+        tag: str | None = None,
         cursor: str | None = None,
         limit: int = 50,
     ) -> Page:
-        query = _given(state=state, agent=agent, since_ms=since_ms, until_ms=until_ms, cursor=cursor, limit=limit)
+        time = {"since_ms": since_ms, "until_ms": until_ms}
+        query = _given(state=state, agent=agent, tag=tag, **time, cursor=cursor, limit=limit)
         return await self._get(Page, "executions", routes.EXECUTIONS, query)
 
     async def events(self, execution: str, *, after: int = 0, limit: int = 1000) -> list[Event]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from perdure.client.handle import AgentHandle, Connection
 from perdure.core.codec import Json
 from perdure.core.schedules import Missed, ScheduleRequest, ScheduleView
+from perdure.core.tags import checked_tags
 from perdure.core.views import StartRequest
 
 T = TypeVar("T")
@@ -22,23 +23,41 @@ class Schedules:
         self._start_of = start_of
 
     async def create_async(
-        self, name: str, declared: Any, input: Json, *, cron: str, zone: str = "UTC", missed: Missed = "one"
+        self,
+        name: str,
+        declared: Any,
+        input: Json,
+        *,
+        cron: str,
+        zone: str = "UTC",
+        missed: Missed = "one",
+        tags: Sequence[str] = (),
     ) -> ScheduleView:
         """Have the server begin an execution at each tick of `cron` (minute, hour, day, month, day of the week), read
         in the time zone `zone`. `declared` is an agent, which stays as it is now, or a durable function.
 
         Each tick begins one execution, whatever restarts in between. `missed`: what becomes of ticks for which no
-        server was there: `skip`, `one` (the latest), `all` (up to 100). The same schedule again changes nothing.
-        Raises `Conflict` (`schedule_exists`) for another of that name, `InvalidInput` (`bad_schedule`).
+        server was there: `skip`, `one` (the latest), `all` (up to 100). `tags`: of all that it begins. The same
+        schedule again changes nothing. Raises `Conflict` (`schedule_exists`) for another of that
+        name, `InvalidInput` (`bad_schedule`).
         """
         start = self._start_of(declared, input)
-        request = ScheduleRequest(name, start.spec, start.input, cron, zone, missed)
+        request = ScheduleRequest(name, start.spec, start.input, cron, zone, missed, checked_tags(tags))
         return await self._runtime.join(self._runtime.api.create_schedule(request))
 
     def create(
-        self, name: str, declared: Any, input: Json, *, cron: str, zone: str = "UTC", missed: Missed = "one"
+        self,
+        name: str,
+        declared: Any,
+        input: Json,
+        *,
+        cron: str,
+        zone: str = "UTC",
+        missed: Missed = "one",
+        tags: Sequence[str] = (),
     ) -> ScheduleView:
-        return self._wait(lambda: self.create_async(name, declared, input, cron=cron, zone=zone, missed=missed))
+        more: dict[str, Any] = {"zone": zone, "missed": missed, "tags": tags}
+        return self._wait(lambda: self.create_async(name, declared, input, cron=cron, **more))
 
     async def get_async(self, name: str) -> ScheduleView:
         """Return one. Raises `NotFound`."""

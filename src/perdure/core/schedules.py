@@ -26,6 +26,8 @@ class ScheduleRequest:
     zone: str = "UTC"
     """The time zone that `cron` is read in."""
     missed: Missed = "one"
+    tags: tuple[str, ...] = ()
+    """Of what it begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +48,5 @@ class ScheduleView:
     last_execution: str | None
     created_by: str
     created_ms: int
+    tags: tuple[str, ...] = ()
+    """Of what it begins."""

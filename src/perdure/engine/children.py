@@ -10,6 +10,7 @@ from perdure.core.ids import shard_of
 from perdure.core.items import StartChild
 from perdure.core.states import Execution
 from perdure.engine.start import Start, create
+from perdure.engine.tags import end_tags
 from perdure.engine.wake import wake
 from perdure.store.protocol import Ref, Row
 from perdure.store.rows import ExecutionRow
@@ -46,7 +47,8 @@ def start_child(tx: Tx, row: ExecutionRow, item: StartChild, *, wanted: bool) ->
 
 
 def parents_of(tx: Tx, children: Iterable[Ref]) -> Mapping[str, Row]:
-    """Return, for those of these executions that are children, which step of which execution began them.
+    """Return, for those of these executions that are children or tagged, which step of which execution began them,
+    if one did, and their tags.
 
     Read before the lock: lineage never changes.
     """
@@ -56,14 +58,19 @@ def parents_of(tx: Tx, children: Iterable[Ref]) -> Mapping[str, Row]:
 
 def refs_of(parents: Mapping[str, Row]) -> list[Ref]:
     """Return the parents, to be locked together with their children."""
-    return [Ref(shard_of(row["parent"]), row["parent"]) for row in parents.values()]
+    return [Ref(shard_of(parent), parent) for row in parents.values() if (parent := row["parent"]) is not None]
 
 
 def tell_parent(tx: Tx, child: ExecutionRow, parents: Mapping[str, Row], data: str) -> None:
-    """Say in the parent's log, in the transaction that ends the child, how it ended, and wake the parent."""
+    """Say, in the transaction that ends an execution, how it ended: in its parent's log, which wakes the parent, and to
+    whoever looks for its tags."""
     lineage = parents.get(child.id)
-    parent = tx.execution(lineage["parent"]) if lineage else None
-    if lineage is None or parent is None or parent.ended:
+    if lineage is None:
+        return
+    if lineage["tags"] is not None:
+        end_tags(tx, child)
+    parent = tx.execution(lineage["parent"])
+    if parent is None or parent.ended:
         return
     tx.append(parent, Kind.CHILD_ENDED, lineage["parent_address"], data=ending(child.id, child.state, data))
     wake(tx, parent)

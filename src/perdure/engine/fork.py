@@ -20,6 +20,7 @@ from perdure.core.tokens import TOKEN_ENDS
 from perdure.core.views import ForkEdits, Started
 from perdure.engine.forked import Told, as_simulation, ended, hold
 from perdure.engine.query import events_of
+from perdure.engine.tags import list_under, tags_in
 from perdure.engine.task import rules_of
 from perdure.engine.wake import put_ready
 from perdure.errors import Conflict, InvalidInput, NotFound
@@ -273,7 +274,10 @@ def _create(tx: Tx, row: Fork, origin: ExecutionRow) -> ExecutionRow:
         limit_key=origin.limit_key,
     )
     tx.create(made)
-    tx.run("insert_origin", shard=made.shard, execution=made.id, origin=origin.id, origin_seq=row.at)
+    born = tx.row("lineage_of", shard=origin.shard, execution=origin.id)
+    tags = None if born is None else born["tags"]
+    tx.run("insert_origin", shard=made.shard, execution=made.id, origin=origin.id, origin_seq=row.at, tags=tags)
+    list_under(tx, made, tags_in(tags))
     if row.spec:
         tx.run(
             "insert_definition",

@@ -3,39 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from perdure.core import codec, states
 from perdure.core.approval import approval_from_text
 from perdure.core.codec import Json
 from perdure.core.delivery import Delivery
 from perdure.core.events import Event, Kind, reply_in
-from perdure.core.ids import id_of, shard_of
+from perdure.core.ids import shard_of
 from perdure.core.rooms import WAKE
 from perdure.core.spoken import moment
 from perdure.core.views import (
     ApprovalView,
-    ExecutionFilter,
-    ExecutionSummary,
     ExecutionView,
-    Page,
     UsageView,
     WaitView,
 )
 from perdure.core.work import Failure
-from perdure.engine.query_waits import outside_waits, parent_of, tree_below
+from perdure.engine.query_waits import birth_of, outside_waits, tree_below
 from perdure.engine.stored import damaged, value_of
 from perdure.errors import NotFound
 from perdure.store.protocol import Params, Reads, Row
 
 PAGE_BYTES = 4_000_000
 """How much of a log is read at once for somebody else."""
-AFTER_ALL_IDS = "~"
-ID_SLACK_MS = 24 * 3_600_000
-"""How far the clock of whoever made an id may be off from the store's, for a list of some time to find it."""
-_LAST_ID_MS = 2**48 - 1
-_NEVER_MS = 2**62
-"""Sorts after every id."""
 
 
 def execution_row_of(reads: Reads, company: str, execution: str) -> Row:
@@ -69,6 +59,7 @@ def execution_view(reads: Reads, company: str, execution: str) -> ExecutionView:
     last = events[-1]
     spec = value_of(row["spec"], f"the definition of execution {execution}")
     approvals = approvals_of(reads, company, execution=execution, state=states.Waitpoint.OPEN)
+    parent, tags = birth_of(reads, row)
     return ExecutionView(
         id=execution,
         agent=row["agent"],
@@ -87,10 +78,11 @@ def execution_view(reads: Reads, company: str, execution: str) -> ExecutionView:
         created_ms=row["created_ms"],
         updated_ms=row["updated_ms"],
         finished_ms=row["finished_ms"],
-        parent=parent_of(reads, row),
+        parent=parent,
         children=tree_below(reads, execution),
         priority=row["priority"],
         limit_key=row["limit_key"] or None,
+        tags=tags,
     )
 
 
@@ -98,44 +90,6 @@ def _model_of(spec: dict[str, Any]) -> str:
     """Return the model of an agent, in a room or not; durable functions have none."""
     agent: dict[str, Any] = spec.get("agent", {}) if spec.get("kind") == WAKE else spec
     return str(agent.get("model", ""))
-
-
-def execution_page(
-    reads: Reads, company: str, wanted: ExecutionFilter, *, cursor: str | None = None, limit: int
-) -> Page:
-    """Return a page of a company's executions, newest first."""
-    since_ms, until_ms = wanted.since_ms, wanted.until_ms
-    last = AFTER_ALL_IDS if until_ms is None else _id_at(until_ms, ID_SLACK_MS)
-    window: dict[str, Any] = {
-        "company": company,
-        "before": min(cursor or AFTER_ALL_IDS, last),
-        "above": "" if since_ms is None else _id_at(since_ms, -ID_SLACK_MS),
-        "since_ms": since_ms or 0,
-        "until_ms": _NEVER_MS if until_ms is None else until_ms,
-        "limit": limit + 1,
-    }
-    if wanted.agent is not None:
-        rows = _rows_of(reads, wanted.agent, wanted.state, window)
-    elif wanted.state is not None:
-        rows = reads.rows("list_executions_in", state=wanted.state, **window)
-    else:
-        rows = reads.rows("list_executions", **window)
-    items = tuple(ExecutionSummary(**dict(row)) for row in rows[:limit])
-    return Page(items, items[-1].id if len(rows) > limit else None)
-
-
-def _rows_of(reads: Reads, agent: str, state: str | None, window: dict[str, Any]) -> list[Row]:
-    """Ask for each state by itself: the index has it before the id, so a rare one of a busy agent is found, too."""
-    found = [
-        row
-        for each in ([state] if state is not None else states.Execution)
-        for row in reads.rows("list_executions_of", agent=agent, state=each, **window)
-    ]
-    return sorted(found, key=lambda row: row["id"], reverse=True)
-
-
-def _id_at(moment_ms: int, slack_ms: int) -> str:
-    return id_of("exe", min(max(moment_ms + slack_ms, 0), _LAST_ID_MS), b"")
 
 
 def events_between(reads: Reads, execution: str, after: int, limit: int) -> list[Event]:

@@ -10,6 +10,7 @@ from perdure.core.events import Event, Kind
 from perdure.core.spoken import moment
 from perdure.core.views import ChildView, WaitView
 from perdure.engine.delay import START
+from perdure.engine.tags import tags_in
 from perdure.store.protocol import Reads, Row
 
 MOST_CHILDREN = 500
@@ -63,10 +64,10 @@ def _children(events: Sequence[Event]) -> Iterator[WaitView]:
             yield WaitView("child", event.address, event.at_ms, f"its child {said['execution']} of {said['agent']}")
 
 
-def parent_of(reads: Reads, row: Row) -> str | None:
-    """Return the execution that began this one, if one did."""
+def birth_of(reads: Reads, row: Row) -> tuple[str | None, tuple[str, ...]]:
+    """Return the execution that began this one, if one did, and its tags."""
     found = reads.row("lineage_of", shard=row["shard"], execution=row["id"])
-    return None if found is None else found["parent"]
+    return (None, ()) if found is None else (found["parent"], tags_in(found["tags"]))
 
 
 def tree_below(reads: Reads, execution: str) -> tuple[ChildView, ...]:

@@ -275,7 +275,7 @@ def _starters(tx: Tx, execution: str) -> set[str]:
         said = [codec.decode(event["data"]) for event in tx.rows("starters_of", shard=shard, execution=execution)]
         found |= {str(one["by"]) for one in said if one.get("by")}
         parents = tx.named("parents_of", {execution: shard})
-        if not parents:
+        if not parents or parents[0]["parent"] is None:
             break
         execution = parents[0]["parent"]
     return found

@@ -36,6 +36,7 @@ SCOPED = {
     "timers": "forget_timers",
     "deadlines": "forget_deadlines",
     "inbox_keys": "forget_inbox_keys",
+    "tagged": "forget_tagged",
     "lineage": "forget_lineage",
 }
 """Every table with rows of an execution, and the query that deletes them."""

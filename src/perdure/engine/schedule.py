@@ -17,6 +17,7 @@ from perdure.core.views import Started
 from perdure.engine.calendar import latest_ticks, next_tick
 from perdure.engine.due import Pick, Sweep, due
 from perdure.engine.start import Start, create
+from perdure.engine.tags import tags_in, told
 from perdure.errors import Conflict, InternalError, NotFound
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Reads, Row
@@ -48,6 +49,7 @@ class MakeSchedule:
     zone: str
     missed: str
     by: str
+    tags: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -89,6 +91,7 @@ def _make(tx: Tx, row: MakeSchedule) -> Conflict | None:
         "cron": row.cron,
         "zone": row.zone,
         "missed": row.missed,
+        "tags": told(row.tags),
     }
     scope = {"company": row.company, "name": row.name}
     next_ms = next_tick(row.cron, row.zone, tx.now_ms)
@@ -186,6 +189,7 @@ def _begin(tx: Tx, schedule: Row, tick_ms: int, tick: str) -> Started:
         input=schedule["input"],
         start_key=start_key,
         lane=schedule["lane"],
+        tags=tags_in(schedule["tags"]),
     )
     key = {"company": company, "agent": start.agent, "start_key": start_key}
     if not tx.run("insert_start_key", **key, execution=start.id, digest=start.digest, now_ms=tx.now_ms):
@@ -224,4 +228,5 @@ def _view(row: Row) -> ScheduleView:
         last_execution=row["last_execution"],
         created_by=row["created_by"],
         created_ms=row["created_ms"],
+        tags=tags_in(row["tags"]),
     )

@@ -11,6 +11,7 @@ from perdure.core.events import LOG_FORMAT, Kind
 from perdure.core.ids import shard_of
 from perdure.core.views import Started
 from perdure.engine.delay import delay
+from perdure.engine.tags import tag
 from perdure.engine.wake import put_ready
 from perdure.errors import Conflict
 from perdure.store.operation import Steps, operation
@@ -42,6 +43,7 @@ class Start:
     """By the store's clock. It begins when both this and the delay are over."""
     priority: int = 0
     limit_key: str = ""
+    tags: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -151,6 +153,9 @@ def create(tx: Tx, row: Start) -> None:
         facts["priority"] = row.priority
     if row.limit_key:
         facts["limit_key"] = row.limit_key
+    if row.tags:
+        facts["tags"] = list(row.tags)
+        tag(tx, execution, row.tags)
     if start_ms > tx.now_ms:
         facts["start_ms"] = start_ms
         delay(tx, execution, start_ms)

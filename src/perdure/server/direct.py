@@ -17,6 +17,7 @@ from perdure.core.functions import is_function, lane_of
 from perdure.core.ids import new_id
 from perdure.core.ledger import EFFECT_STATES
 from perdure.core.queues import check_limit_key, check_priority
+from perdure.core.tags import check_tag, checked_tags
 from perdure.core.views import (
     ApprovalView,
     Decision,
@@ -38,6 +39,7 @@ from perdure.engine import ledger, query, query_tasks
 from perdure.engine.diagnose import diagnose
 from perdure.engine.fork import Fork, fork
 from perdure.engine.query import events_of
+from perdure.engine.query_list import execution_page
 from perdure.engine.resolve import Decide, decide, no_approval
 from perdure.engine.revive import Revive, revive
 from perdure.engine.rule import Rule, rule
@@ -101,6 +103,7 @@ class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRooms):
             at_ms=at_ms,
             priority=request.priority,
             limit_key=request.limit_key or "",
+            tags=checked_tags(request.tags),
         )
         return await self._bridge.ask(start, row)
 
@@ -114,6 +117,7 @@ class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRooms):
         agent: str | None = None,
         since_ms: int | None = None,
         until_ms: int | None = None,
+        tag: str | None = None,
         cursor: str | None = None,
         limit: int = 50,
     ) -> Page:
@@ -123,9 +127,11 @@ class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRooms):
             raise InvalidInput(f"limit should be 1 to {PAGE}, found {limit}.")
         if cursor is not None and not cursor.startswith("exe_"):
             raise InvalidInput(f"cursor {cursor!r} is none that a page gave. Start without one.")
-        wanted = ExecutionFilter(state, agent, since_ms, until_ms)
+        if tag is not None:
+            check_tag(tag)
+        wanted = ExecutionFilter(state, agent, since_ms, until_ms, tag)
         return await self._bridge.read(
-            lambda reads: query.execution_page(reads, self._company, wanted, cursor=cursor, limit=limit)
+            lambda reads: execution_page(reads, self._company, wanted, cursor=cursor, limit=limit)
         )
 
     async def events(self, execution: str, *, after: int = 0, limit: int = PAGE) -> list[Event]:

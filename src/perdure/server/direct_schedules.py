@@ -9,6 +9,7 @@ from perdure.core import codec
 from perdure.core.ids import new_id
 from perdure.core.ports import Clock, Random
 from perdure.core.schedules import ScheduleRequest, ScheduleView
+from perdure.core.tags import checked_tags
 from perdure.core.views import Started
 from perdure.engine.calendar import check_calendar
 from perdure.engine.schedule import (
@@ -52,6 +53,7 @@ class DirectSchedules:
             zone=request.zone,
             missed=request.missed,
             by=by,
+            tags=checked_tags(request.tags),
         )
         await self._bridge.ask(make_schedule, row)
         return await self.schedule(request.name)

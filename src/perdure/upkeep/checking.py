@@ -167,12 +167,18 @@ def _held(row: Row) -> Problem:
     return Problem("tasks", f"{row['execution']} {row['address']}", what)
 
 
+def _tagged(row: Row) -> Problem:
+    what = f"it is listed as {row['ended'] or 'one that goes on'}, and its execution is {row['state']}"
+    return Problem("tagged", f"{row['execution']} {row['tag']}", what)
+
+
 _RULES: Sequence[tuple[str, Callable[[Row], Problem]]] = (
     ("rows_without_execution", _lost),
     ("ownership_without_row", _unlisted),
     ("row_without_ownership", _listed),
     ("ended_and_claimable", _ended),
     ("held_by_nobody", _held),
+    ("tagged_otherwise", _tagged),
 )
 
 

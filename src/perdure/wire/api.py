@@ -54,10 +54,12 @@ class Api(WaitsApi, SchedulesApi, QueuesApi, RoomsApi, Protocol):
         agent: str | None = None,
         since_ms: int | None = None,
         until_ms: int | None = None,
+        tag: str | None = None,
         cursor: str | None = None,
         limit: int = 50,
     ) -> Page:
-        """Return a page of executions, newest first; of those begun from `since_ms` on and before `until_ms`."""
+        """Return a page of executions, newest first; of those begun from `since_ms` on and before `until_ms`, and
+        of those with a tag."""
         ...
 
     async def events(self, execution: str, *, after: int = 0, limit: int = 1000) -> list[Event]:

@@ -34,6 +34,7 @@ class StartBody:
     start_at_ms: int | None = None
     priority: int = 0
     limit_key: str | None = None
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,8 @@ class ScheduleBody:
     zone: str = "UTC"
     missed: Missed = "one"
     by: str = ""
+    tags: tuple[str, ...] = ()
+    """Of what it begins."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from perdure.core.views import ExecutionFilter, ExecutionView
 from perdure.core.work import Failure
 from perdure.engine import query, query_tasks
 from perdure.engine.park import Finish, Halt, finish, halt
+from perdure.engine.query_list import execution_page
 from perdure.engine.resolve import Decide, decide
 from perdure.errors import NotFound
 
@@ -146,7 +147,7 @@ def test_pages_hold_every_execution_once_newest_first(bench: Bench) -> None:
     cursor = None
     while True:
         page = bench.read(
-            lambda reads, at=cursor: query.execution_page(reads, "default", ExecutionFilter(), cursor=at, limit=2)
+            lambda reads, at=cursor: execution_page(reads, "default", ExecutionFilter(), cursor=at, limit=2)
         )
         seen += [one.id for one in page.items]
         cursor = page.cursor
@@ -164,7 +165,7 @@ def test_a_page_is_filtered_by_state_agent_and_company(bench: Bench) -> None:
         return [
             one.id
             for one in bench.read(
-                lambda reads: query.execution_page(reads, "default", ExecutionFilter(**filters), limit=9)
+                lambda reads: execution_page(reads, "default", ExecutionFilter(**filters), limit=9)
             ).items
         ]
 
@@ -182,7 +183,7 @@ def test_a_page_of_a_time_holds_what_was_begun_in_it(bench: Bench) -> None:
     bench.signal(first, "pause")
 
     def page(**window: Any) -> list[str]:
-        found = bench.read(lambda reads: query.execution_page(reads, "default", ExecutionFilter(**window), limit=9))
+        found = bench.read(lambda reads: execution_page(reads, "default", ExecutionFilter(**window), limit=9))
         return [one.id for one in found.items]
 
     later_ms = began_ms + 1
@@ -203,7 +204,7 @@ def test_pages_of_an_agent_are_newest_first_whatever_their_states(bench: Bench) 
     cursor = None
     while cursor is not None or not seen:
         page = bench.read(
-            lambda reads, at=cursor: query.execution_page(
+            lambda reads, at=cursor: execution_page(
                 reads, "default", ExecutionFilter(agent="clerk"), cursor=at, limit=2
             )
         )

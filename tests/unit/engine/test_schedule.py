@@ -172,7 +172,7 @@ def test_one_that_cannot_be_read_is_left_out_and_the_others_begin(bench: Bench) 
     with bench.store.write() as connection:
         connection.run("delete_schedule", company=COMPANY, name="broken")
         made = {"agent": AGENT, "definition": "d", "lane": "", "input": "1", "cron": "no", "zone": "UTC"}
-        times = {"missed": "one", "next_ms": 0, "by": "", "now_ms": 0}
+        times = {"missed": "one", "next_ms": 0, "by": "", "now_ms": 0, "tags": "[]"}
         connection.run("insert_schedule", company=COMPANY, name="broken", **made, **times)
     bench.clock.advance(HOUR)
     with pytest.raises(Exception, match="pattern"):

@@ -73,7 +73,7 @@ async def info(call: Caller) -> Response:
     responses={200: {"model": Started, "description": "The idempotency key had been used: the first execution"}},
 )
 async def start(call: Caller, body: StartBody) -> Response:
-    when = (body.delay_seconds, body.start_at_ms, body.priority, body.limit_key)
+    when = (body.delay_seconds, body.start_at_ms, body.priority, body.limit_key, body.tags)
     given = (body.idempotency_key, call.identity(body.by), *when)
     started = await call.api.start(StartRequest(body.spec, body.input, *given))
     return _reply(started, 201 if started.created else 200)
@@ -86,11 +86,12 @@ async def executions(
     agent: str | None = None,
     since_ms: Moment = None,
     until_ms: Moment = None,
+    tag: str | None = None,
     cursor: str | None = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
 ) -> Response:
     found = await call.api.executions(
-        state=state, agent=agent, since_ms=since_ms, until_ms=until_ms, cursor=cursor, limit=limit
+        state=state, agent=agent, since_ms=since_ms, until_ms=until_ms, tag=tag, cursor=cursor, limit=limit
     )
     return _reply(found)
 
@@ -138,7 +139,7 @@ async def schedules(call: Caller) -> Response:
 
 @router.post(routes.SCHEDULES, status_code=201, response_model=ScheduleView, summary="Make a schedule")
 async def create_schedule(call: Caller, body: ScheduleBody) -> Response:
-    request = ScheduleRequest(body.name, body.spec, body.input, body.cron, body.zone, body.missed)
+    request = ScheduleRequest(body.name, body.spec, body.input, body.cron, body.zone, body.missed, body.tags)
     return _reply(await call.api.create_schedule(request, by=call.by(body.by)), 201)
 
 

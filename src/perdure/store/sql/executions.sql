@@ -118,24 +118,37 @@ JOIN definitions d ON d.company = e.company AND d.digest = e.definition
 WHERE e.shard = :shard AND e.id = :id AND e.company = :company;
 
 -- name: list_executions
--- A page of a company's executions, newest first.
-SELECT id, agent, state, reason, created_ms, updated_ms, finished_ms FROM executions
-WHERE company = :company AND id < :before AND id > :above AND created_ms >= :since_ms AND created_ms < :until_ms
-ORDER BY id DESC LIMIT :limit;
+-- A page of a company's executions, newest first. The page is cut before its tags are looked up.
+SELECT p.*, l.tags FROM (
+    SELECT e.shard, e.id, e.agent, e.state, e.reason, e.created_ms, e.updated_ms, e.finished_ms
+    FROM executions e
+    WHERE e.company = :company AND e.id < :before AND e.id > :above
+      AND e.created_ms >= :since_ms AND e.created_ms < :until_ms
+    ORDER BY e.id DESC LIMIT :limit
+) p LEFT JOIN lineage l ON l.shard = p.shard AND l.execution = p.id
+ORDER BY p.id DESC;
 
 -- name: list_executions_in
 -- Those of them in one state.
-SELECT id, agent, state, reason, created_ms, updated_ms, finished_ms FROM executions
-WHERE company = :company AND state = :state AND id < :before AND id > :above
-  AND created_ms >= :since_ms AND created_ms < :until_ms
-ORDER BY id DESC LIMIT :limit;
+SELECT p.*, l.tags FROM (
+    SELECT e.shard, e.id, e.agent, e.state, e.reason, e.created_ms, e.updated_ms, e.finished_ms
+    FROM executions e
+    WHERE e.company = :company AND e.state = :state AND e.id < :before AND e.id > :above
+      AND e.created_ms >= :since_ms AND e.created_ms < :until_ms
+    ORDER BY e.id DESC LIMIT :limit
+) p LEFT JOIN lineage l ON l.shard = p.shard AND l.execution = p.id
+ORDER BY p.id DESC;
 
 -- name: list_executions_of
 -- Those of one agent in one state.
-SELECT id, agent, state, reason, created_ms, updated_ms, finished_ms FROM executions
-WHERE company = :company AND agent = :agent AND state = :state AND id < :before AND id > :above
-  AND created_ms >= :since_ms AND created_ms < :until_ms
-ORDER BY id DESC LIMIT :limit;
+SELECT p.*, l.tags FROM (
+    SELECT e.shard, e.id, e.agent, e.state, e.reason, e.created_ms, e.updated_ms, e.finished_ms
+    FROM executions e
+    WHERE e.company = :company AND e.agent = :agent AND e.state = :state AND e.id < :before AND e.id > :above
+      AND e.created_ms >= :since_ms AND e.created_ms < :until_ms
+    ORDER BY e.id DESC LIMIT :limit
+) p LEFT JOIN lineage l ON l.shard = p.shard AND l.execution = p.id
+ORDER BY p.id DESC;
 
 -- name: insert_inbox_key
 -- Remember a message's dedupe key for the execution's life.

@@ -35,8 +35,9 @@ JOIN executions e ON e.shard = CAST(CAST(w.value AS TEXT) AS INTEGER) AND e.id =
 WHERE e.company = :company;
 
 -- name: insert_origin
--- Remember where an execution was forked off another.
-INSERT INTO lineage (shard, execution, origin, origin_seq) VALUES (:shard, :execution, :origin, :origin_seq);
+-- Remember where an execution was forked off another, with the tags of that one.
+INSERT INTO lineage (shard, execution, origin, origin_seq, tags)
+VALUES (:shard, :execution, :origin, :origin_seq, :tags);
 
 -- name: events_at
 -- What the log says about one address.

@@ -72,6 +72,10 @@ DELETE FROM deadlines WHERE shard = :shard AND execution = :execution;
 -- The messages that it had accepted.
 DELETE FROM inbox_keys WHERE shard = :shard AND execution = :execution;
 
+-- name: forget_tagged
+-- What finds it by its tags.
+DELETE FROM tagged WHERE shard = :shard AND execution = :execution;
+
 -- name: forget_lineage
--- Where it came from.
+-- Where it came from, and its tags.
 DELETE FROM lineage WHERE shard = :shard AND execution = :execution;

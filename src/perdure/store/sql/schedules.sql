@@ -1,9 +1,10 @@
 -- name: insert_schedule
 -- Make a schedule; touches no row if there is one of that name.
 INSERT INTO schedules (
-    company, name, agent, definition, lane, input, cron, zone, missed, paused, next_ms, created_by, created_ms
+    company, name, agent, definition, lane, input, cron, zone, missed, paused, next_ms, created_by, created_ms,
+    tags
 ) VALUES (
-    :company, :name, :agent, :definition, :lane, :input, :cron, :zone, :missed, 0, :next_ms, :by, :now_ms
+    :company, :name, :agent, :definition, :lane, :input, :cron, :zone, :missed, 0, :next_ms, :by, :now_ms, :tags
 )
 ON CONFLICT (company, name) DO NOTHING;
 

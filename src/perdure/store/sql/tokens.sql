@@ -54,10 +54,11 @@ SELECT id, address, name, opened_ms, expires_ms FROM waitpoints
 WHERE shard = :shard AND execution = :execution AND kind = 'token' AND state = 'open' ORDER BY opened_seq;
 
 -- name: parents_of
--- Which steps of which executions began these, given as {execution: shard}. Never changes.
-SELECT l.execution, l.parent, l.parent_address FROM json_each(:wanted) w
+-- Which steps of which executions began these, given as {execution: shard}, and what they were tagged with; of those
+-- that were begun by a step or have tags. Never changes.
+SELECT l.execution, l.parent, l.parent_address, l.tags FROM json_each(:wanted) w
 JOIN lineage l ON l.shard = CAST(CAST(w.value AS TEXT) AS INTEGER) AND l.execution = w.key
-WHERE l.parent IS NOT NULL;
+WHERE l.parent IS NOT NULL OR l.tags IS NOT NULL;
 
 -- name: parents_among
 -- Those of these executions, given as {execution: shard}, that began others.
@@ -83,5 +84,5 @@ FROM tree t JOIN executions e ON e.shard = t.shard AND e.id = t.execution
 ORDER BY t.depth, t.execution LIMIT :limit;
 
 -- name: lineage_of
--- Where an execution comes from.
-SELECT parent, parent_address, origin, origin_seq FROM lineage WHERE shard = :shard AND execution = :execution;
+-- Where an execution comes from, and what it was tagged with.
+SELECT parent, parent_address, origin, origin_seq, tags FROM lineage WHERE shard = :shard AND execution = :execution;

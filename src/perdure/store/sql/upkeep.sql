@@ -44,6 +44,8 @@ SELECT * FROM (
     WHERE NOT EXISTS (SELECT 1 FROM executions e WHERE e.shard = r.shard AND e.id = r.execution)
     UNION SELECT 'lineage', r.shard, r.execution FROM lineage r
     WHERE NOT EXISTS (SELECT 1 FROM executions e WHERE e.shard = r.shard AND e.id = r.execution)
+    UNION SELECT 'tagged', r.shard, r.execution FROM tagged r
+    WHERE NOT EXISTS (SELECT 1 FROM executions e WHERE e.shard = r.shard AND e.id = r.execution)
 ) lost ORDER BY 1, 2, 3 LIMIT :limit;
 
 -- name: ownership_without_row
@@ -73,6 +75,14 @@ WHERE (state IN ('completed', 'failed', 'cancelled') AND (ownership <> 'parked' 
    OR (state IN ('paused', 'stuck') AND ownership = 'ready')
    OR (state NOT IN ('completed', 'failed', 'cancelled') AND finished_ms IS NOT NULL)
 ORDER BY shard, id LIMIT :limit;
+
+-- name: tagged_otherwise
+-- Tags that say of their execution that it goes on, or how it ended, and are wrong.
+SELECT t.shard, t.execution, t.tag, t.ended, e.state FROM tagged t
+JOIN executions e ON e.shard = t.shard AND e.id = t.execution
+WHERE (e.state IN ('completed', 'failed', 'cancelled') AND t.ended <> e.state)
+   OR (e.state NOT IN ('completed', 'failed', 'cancelled') AND t.ended <> '')
+ORDER BY t.shard, t.execution, t.tag LIMIT :limit;
 
 -- name: held_by_nobody
 -- Tasks that are held, and do not say by whom or until when. A step that its execution's holder runs has no lease.
