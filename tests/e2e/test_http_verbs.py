@@ -326,6 +326,15 @@ async def test_companies_do_not_see_each_other(tmp_path: Path) -> None:
         assert (await theirs.start(StartRequest(spec("plain"), "go", "k"))).created
 
 
+async def test_what_is_too_large_is_refused_the_same_way_before_it_is_sent(tmp_path: Path) -> None:
+    async with serving(tmp_path / "s.db") as server:
+        for api, letters in product((server.api(), server.node.api("default")), (9_000_000, 50_000_000)):
+            with pytest.raises(LimitExceeded) as refused:
+                await api.start(start_request("plain", "x" * letters))
+            assert refused.value.code == "too_large"
+        assert (await server.api().executions()).items == ()
+
+
 async def test_where_nobody_listens_the_error_says_what_to_do() -> None:
     api = HttpApi("http://127.0.0.1:9")
     with pytest.raises(Unreachable, match=r"http://127\.0\.0\.1:9.*`perdure server`"):

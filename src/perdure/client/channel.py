@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from perdure import failpoints
 from perdure.client.address import base_url, is_loopback
 from perdure.core.ports import Clock, Random
-from perdure.errors import PerdureError, Retryable, Unauthorized, Unreachable
+from perdure.errors import LimitExceeded, PerdureError, Retryable, Unauthorized, Unreachable
 from perdure.system import SystemClock, SystemRandom
-from perdure.wire import state_file
+from perdure.wire import routes, state_file
 from perdure.wire.errors import NOT_SENT, load_error
 
 if TYPE_CHECKING:
@@ -80,7 +80,15 @@ class Channel:
         self._client: httpx2.AsyncClient | None = None
 
     async def call(self, ask: Ask) -> bytes:
-        """Return the body of the reply. Raises the error that the server sent, or `Unreachable`."""
+        """Return the body of the reply. Raises the error that the server sent, `Unreachable`, or `LimitExceeded`
+        (`too_large`) for what no server takes: it would hang up while the request is still on its way."""
+        if ask.body is not None and len(ask.body) > routes.MAX_BODY_BYTES:
+            raise LimitExceeded(
+                f"the request {ask.name!r} takes {len(ask.body):,} bytes; a server takes at most "
+                f"{routes.MAX_BODY_BYTES:,}. Write what is large to a file or an object store and send its address.",
+                code="too_large",
+                limit=routes.MAX_BODY_BYTES,
+            )
         tries = 0
         while True:
             tries += 1
