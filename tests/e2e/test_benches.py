@@ -14,6 +14,7 @@ BRIEFLY = {
     "ceiling": ["--seconds", "0.1"],
     "dispatch": ["--count", "3"],
     "idle": ["--workers", "2", "--seconds", "1", "--no-bar"],
+    "long_logs": ["--events", "600", "--turns", "6", "--no-bar"],
     "recovery": ["--sizes", "100", "--no-bar"],
     "search": ["--executions", "2000"],
     "startup": ["--runs", "1", "--seconds", "0.5"],

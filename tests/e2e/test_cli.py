@@ -76,6 +76,12 @@ def test_an_execution_is_watched_to_its_end_through_an_approval(home: Home) -> N
     assert "at most once" in shown
     assert "\x1b" not in shown
 
+    part = home.json("executions", "show", execution, "--after", "2", "--limit", "3")
+    assert [event["seq"] for event in part["events"]] == [3, 4, 5]
+    assert part["after"] == 2
+    newest = home.command("executions", "show", execution, "--limit", "2").stdout
+    assert f"perdure executions show {execution} --after 0" in newest
+    assert "--after 3" in home.command("executions", "show", execution, "--after", "0", "--limit", "3").stdout
     whole = home.json("executions", "show", execution)
     assert whole["execution"]["state"] == "completed"
     assert whole["timeline"]["decided_ms"] > 0

@@ -49,15 +49,18 @@ class Wanted:
     agent: str | None
     since_ms: int | None
 
-    async def ask(self, api: HttpApi, execution: str | None = None) -> list[EffectView]:
-        """Return them; with an id, those of that execution."""
-        return await api.effects(
-            execution=execution or self.execution,
-            state=self.state,
-            tool=self.tool,
-            agent=self.agent,
-            since_ms=self.since_ms,
-        )
+    async def ask(self, api: HttpApi) -> list[EffectView]:
+        """Return the first of them."""
+        return await api.effects(execution=self.execution, **self._filters())
+
+    async def addresses(self, api: HttpApi, execution: str) -> frozenset[str]:
+        """Return where all those of an execution stand."""
+        from perdure.client.pages import all_effects
+
+        return frozenset([one.address async for one in all_effects(api, execution, **self._filters())])
+
+    def _filters(self) -> dict[str, Any]:
+        return {"state": self.state, "tool": self.tool, "agent": self.agent, "since_ms": self.since_ms}
 
 
 @app.command("list")
@@ -108,9 +111,9 @@ async def _export(api: HttpApi, wanted: Wanted) -> None:
             yield one
 
     async for execution in chosen():
-        effects = await wanted.ask(api, execution)
-        if effects:
-            async for line in export(api, execution, frozenset(one.address for one in effects)):
+        addresses = await wanted.addresses(api, execution)
+        if addresses:
+            async for line in export(api, execution, addresses):
                 sys.stdout.write(line.decode())
     sys.stdout.flush()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -47,7 +48,7 @@ def list_command(
 ) -> None:
     """List executions, newest first."""
     since_ms = moment_ms(since, "--since")
-    wanted = {"state": state, "agent": agent, "tag": tag}
+    wanted: dict[str, Any] = {"state": state, "agent": agent, "tag": tag}
     page = ask(server, lambda api: api.executions(**wanted, since_ms=since_ms, cursor=cursor, limit=limit))
     if as_json:
         from perdure.cli.terminal import print_json
@@ -58,22 +59,41 @@ def list_command(
 
 
 @app.command()
-def show(execution: Execution, server: Server = None, as_json: AsJson = False) -> None:
-    """Show an execution and its timeline: each step, how often it was tried, what it waited for, what it cost."""
+def show(
+    execution: Execution,
+    after: Annotated[
+        int | None,
+        typer.Option(
+            min=0, metavar="SEQ", help="Show what is behind this event; by default the newest.", show_default=False
+        ),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=PAGE, metavar="N", help="How many events of the log.")] = PAGE,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show an execution and its timeline: each step, how often it was tried, what it waited for, what it cost.
+
+    Of a long one the newest events, or with --after any part.
+    """
     from perdure.cli.terminal import console, print_json
     from perdure.client.timeline import timeline_of
 
-    view, events, tasks = ask(server, lambda api: _whole(api, execution))
-    timeline = timeline_of(events, tasks)
+    part = ask(server, lambda api: _part(api, execution, after, limit))
+    timeline = timeline_of(part.events, part.tasks)
     if as_json:
-        print_json({"execution": view, "timeline": timeline, "tasks": tasks, "events": events})
+        shown = {"tasks": part.tasks, "events": part.events, "after": part.after}
+        print_json({"execution": part.view, "timeline": timeline, **shown})
         return
     from perdure.cli.story import head, story
 
     out = console()
-    out.print(head(view, _now_ms()))
+    out.print(head(part.view, _now_ms()))
     out.print()
+    if part.after:
+        out.print(f"Not shown: events 1 to {part.after}. perdure executions show {execution} --after 0", style="dim")
     out.print(story(timeline))
+    if part.last < part.view.last_seq:
+        out.print(f"More: perdure executions show {execution} --after {part.last}", style="dim")
 
 
 @app.command()
@@ -133,7 +153,7 @@ def cancel(
         _tell(server, execution, as_json, lambda api: api.cancel(execution, by=by or _who(), reason=reason))
         return
     since_ms = moment_ms(since, "--since")
-    wanted = {"agent": agent, "since_ms": since_ms, "tag": tag}
+    wanted: dict[str, Any] = {"agent": agent, "since_ms": since_ms, "tag": tag}
     found = ask(server, lambda api: _live(api, state, wanted))
     if found and not many.agreed(f"Cancel {len(found)} executions?", yes=yes):
         raise typer.Abort
@@ -260,14 +280,30 @@ def fork(
         typer.echo(f"{started.id} goes on from event {at} of {execution}.")
 
 
-async def _whole(api: HttpApi, execution: str) -> tuple[ExecutionView, list[Event], list[TaskView]]:
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of an execution's log, and the calls that were asked for in it."""
+
+    view: ExecutionView
+    after: int
+    events: list[Event]
+    tasks: list[TaskView]
+
+    @property
+    def last(self) -> int:
+        return self.events[-1].seq if self.events else self.after
+
+
+async def _part(api: HttpApi, execution: str, after: int | None, limit: int) -> _Part:
     view = await api.execution(execution)
+    first = max(view.last_seq - limit, 0) if after is None else after
     events: list[Event] = []
-    while page := await api.events(execution, after=events[-1].seq if events else 0, limit=PAGE):
+    last = first
+    while len(events) < limit and (page := await api.events(execution, after=last, limit=limit - len(events))):
         events += page
-        if len(page) < PAGE:
-            break
-    return view, events, await api.tasks(execution)
+        last = page[-1].seq
+    tasks = await api.tasks(execution, after=first, limit=PAGE)
+    return _Part(view, first, events, [task for task in tasks if task.scheduled_seq <= last])
 
 
 def _tell(server: str | None, execution: str, as_json: bool, request: Callable[[HttpApi], Awaitable[object]]) -> None:

@@ -29,7 +29,9 @@ app = typer.Typer(help="See the tool calls of an execution; retry one that has f
 @app.command("list")
 def list_command(execution: Execution, server: Server = None, as_json: AsJson = False) -> None:
     """List the tool calls of an execution in the order they were asked for: tries, workers, how far they are."""
-    found = ask(server, lambda api: api.tasks(execution))
+    from perdure.client.pages import all_tasks
+
+    found = ask(server, lambda api: all_tasks(api, execution))
     if as_json:
         from perdure.cli.terminal import print_json
 

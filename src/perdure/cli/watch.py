@@ -32,6 +32,8 @@ from perdure.errors import Retryable
 LOOK_SECONDS = 1.0
 """How often the execution's state is asked for, beside its events."""
 DRAW_SECONDS = 0.2
+DRAW_SHARE = 10
+"""So many times as long as drawing took it rests after it: the story of a long log is long to put together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +173,7 @@ class _Story:
         self._events: list[Event] = []
         self._drawn = -1
         """How many events the printed lines account for."""
+        self._rests_until = 0.0
         self._told: set[object] = set()
         self._pending: list[Entry] = []
         self._spinner = Spinner("dots", style="cyan")
@@ -194,6 +197,12 @@ class _Story:
         self._view = view or self._view
 
     def draw(self) -> None:
+        began = time.monotonic()
+        if began >= self._rests_until:
+            self._draw()
+            self._rests_until = began + DRAW_SHARE * (time.monotonic() - began)
+
+    def _draw(self) -> None:
         if len(self._events) == self._drawn:
             return
         self._drawn = len(self._events)
@@ -207,7 +216,7 @@ class _Story:
         self._print(timeline)
 
     def end(self, view: ExecutionView) -> None:
-        self.draw()
+        self._draw()
         self._out.print()
         self._out.print(head(view, _now_ms()))
         self._out.print(sums(timeline_of(self._events)))

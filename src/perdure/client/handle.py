@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from typing import Any, Protocol, TypedDict, TypeVar, Unpack
 
+from perdure.client.pages import all_tasks
 from perdure.client.results import AgentResult, AgentStatus, result_of, status_of
 from perdure.client.stream_events import AgentEvent, stream_event
 from perdure.core.codec import Json
@@ -175,7 +176,7 @@ class AgentHandle:
 
     async def tasks_async(self) -> list[TaskView]:
         """Return all tool calls so far, with attempts, workers and times."""
-        return await self._runtime.join(self._runtime.api.tasks(self.execution_id))
+        return await self._runtime.join(all_tasks(self._runtime.api, self.execution_id))
 
     def tasks(self) -> list[TaskView]:
         return self._runtime.wait(self._here(self.tasks_async))

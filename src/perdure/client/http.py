@@ -143,8 +143,9 @@ class HttpApi(HttpWaits, HttpSchedules, HttpQueues, HttpRooms):
         path = routes.fill(routes.RETRY, execution=execution)
         return await self._post(TaskView, "retry_task", path, bodies.RetryBody(address, by, reason), safe=False)
 
-    async def tasks(self, execution: str) -> list[TaskView]:
-        found = await self._get(bodies.TaskList, "tasks", routes.fill(routes.TASKS, execution=execution))
+    async def tasks(self, execution: str, *, after: int = 0, limit: int = 1000) -> list[TaskView]:
+        path = routes.fill(routes.TASKS, execution=execution)
+        found = await self._get(bodies.TaskList, "tasks", path, _given(after=after, limit=limit))
         return list(found.items)
 
     async def effects(
@@ -155,8 +156,10 @@ class HttpApi(HttpWaits, HttpSchedules, HttpQueues, HttpRooms):
         tool: str | None = None,
         agent: str | None = None,
         since_ms: int | None = None,
+        after: int = 0,
     ) -> list[EffectView]:
         query = _given(execution=execution, state=state or routes.ANY, tool=tool, agent=agent, since_ms=since_ms)
+        query |= {"after": after} if after else {}
         return list((await self._get(bodies.EffectList, "effects", routes.EFFECTS, query)).items)
 
     async def log(self, execution: str, *, after: int = 0, limit: int = 1000) -> LogPage:

@@ -10,10 +10,11 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
+from perdure.client.pages import all_effects
 from perdure.core import codec
 from perdure.core.chain import Checked, Follower, Link, LogPage
 from perdure.core.events import Event, Kind
-from perdure.core.ledger import effects_of, inline_steps_of, model_calls_of
+from perdure.core.ledger import InlineSteps, ModelCalls, effects_of
 from perdure.core.views import EffectView, InlineStepView, ModelCallView
 from perdure.errors import InvalidInput
 from perdure.wire import codec as wire
@@ -54,18 +55,19 @@ class Account:
 
 async def account_of(api: Api, execution: str) -> Account:
     """Read a whole log, follow its chain, and tell what it says. Raises `NotFound`."""
-    follower, links, page = Follower(execution), list[Link](), None
+    follower, calls, steps, page = Follower(execution), ModelCalls(), InlineSteps(), None
     async for page in _pages(api, execution):
         follower.take(page.links)
-        links += page.links
+        links = [] if follower.broken else [link for link in page.links if link.seq <= page.events]  # no evidence
+        for event in map(_event, links):
+            calls.take(event)
+            steps.take(event)
     assert page is not None
     verified = _verified(execution, follower.end(page.head, page.last_seq))
     if not verified.holds:
         return Account(verified, page.agent, page.state, (), ())
-    effects = await api.effects(execution=execution)  # with the attempts under way, which no log knows
-    events = list(map(_event, links[: page.events]))
-    calls, steps = tuple(model_calls_of(events)), tuple(inline_steps_of(events))
-    return Account(verified, page.agent, page.state, tuple(effects), calls, steps)
+    effects = [one async for one in all_effects(api, execution)]  # with the attempts under way, which no log knows
+    return Account(verified, page.agent, page.state, tuple(effects), tuple(calls.found), tuple(steps.found))
 
 
 async def verify(api: Api, execution: str) -> Verified:

@@ -150,7 +150,8 @@ class Timeline:
 
 
 def timeline_of(events: Iterable[Event], tasks: Iterable[TaskView] = ()) -> Timeline:
-    """Return the story that a log tells. `tasks` adds which attempts run just now."""
+    """Return the story that a log, or a part of it, tells. `tasks` adds which attempts run just now, and how
+    calls ended behind the part. What is told of calls that were asked for before it is left out."""
     log = list(events)
     entries: list[Entry] = [*_tools(log, {task.address: task for task in tasks}), *_models(log), *_gaps(log)]
     entries += [news for event in log if (news := _news(event)) is not None]
@@ -214,15 +215,17 @@ def _tools(log: Sequence[Event], tasks: dict[str, TaskView]) -> Iterable[ToolSte
         match event.kind:
             case Kind.WAIT_OPENED if "tool" in event.data:
                 calls.setdefault(_call_of(event.address), _Call()).opened = event
-            case Kind.WAIT_RESOLVED if event.data["decision"] not in TOKEN_ENDS:
-                calls.setdefault(_call_of(event.address), _Call()).resolved = event
+            case Kind.WAIT_RESOLVED if _call_of(event.address) in calls:
+                calls[_call_of(event.address)].resolved = event
             case Kind.TASK_SCHEDULED:
                 calls.setdefault(event.address, _Call()).scheduled = event
+            case _ if event.address not in calls:  # of a probe, which is no call, or of one asked for before this part
+                pass
             case Kind.TASK_BEGUN:
                 calls[event.address].begun = event
             case Kind.EFFECT_RULED:
                 calls[event.address].ruled = event
-            case kind if kind in _ATTEMPT_ENDS and event.address in calls:  # else of a probe, which is no call
+            case kind if kind in _ATTEMPT_ENDS:
                 calls[event.address].ends.append(event)
             case _:
                 pass
@@ -272,6 +275,11 @@ def _with_end(step: ToolStep, call: _Call, task: TaskView | None) -> ToolStep:
                 return _uncertain(replace(step, ended_ms=event.at_ms, error=event.data["why"]), call.ruled)
             case _:
                 break
+    if (
+        task is not None and task.state in states.TASK_ENDED and task.ended_ms is not None
+    ):  # behind this part of the log
+        error = task.failure.message if task.failure else None
+        return replace(step, state=states.Task(task.state), ended_ms=task.ended_ms, value=task.value, error=error)
     if task is not None and task.state in states.TASK_HELD and task.started_ms is not None:
         now = Attempt(task.attempt, task.worker, task.started_ms, None)
         return replace(step, state=states.Task(task.state), attempts=(*step.attempts, now))
@@ -338,7 +346,7 @@ def _with_times(step: ToolStep) -> ToolStep:
 
 
 def _models(log: Sequence[Event]) -> Iterable[ModelStep]:
-    trigger_ms, silent, repeated = 0, False, 0
+    trigger_ms, silent, repeated = log[0].at_ms if log else 0, False, 0
     for event in log:
         if event.kind is Kind.TAKEN_OVER:
             trigger_ms, repeated = event.at_ms, repeated + 1

@@ -92,6 +92,11 @@ class Follower:
                 self._broken = (link.seq if link.seq == self._links + 1 else self._links + 1, why)
             self._links += 1
 
+    @property
+    def broken(self) -> bool:
+        """Whether a row was met that is not what it was."""
+        return self._broken is not None
+
     def end(self, head: str, last_seq: int) -> Checked:
         """Return what was found. `head` and `last_seq` are what the execution's own row says of its log's end."""
         if self._broken is None and self._links != last_seq:

@@ -124,54 +124,76 @@ def effects_of(
     ]
 
 
-def model_calls_of(events: Iterable[Event]) -> list[ModelCallView]:
-    """Return the recorded model calls of one execution's log, in order, with what may have been paid twice.
+class ModelCalls:
+    """The recorded model calls of one execution's log, in order, with what may have been paid twice.
 
     A call was possibly made before, by a holder that is gone, if the execution was taken over between the record that
     the call follows and its own.
     """
-    found: list[ModelCallView] = []
-    answered: set[str] = set()
-    takeover = 0
-    for event in events:
+
+    def __init__(self) -> None:
+        self.found: list[ModelCallView] = []
+        self._answered: set[str] = set()
+        self._takeover = 0
+
+    def take(self, event: Event) -> None:
+        """Look at the next event of the log."""
         if event.kind is Kind.FORKED:
-            found.clear()  # the origin's
+            self.found.clear()  # the origin's
         if event.kind is Kind.TAKEN_OVER:
-            takeover = event.seq
-            continue
+            self._takeover = event.seq
+            return
         if event.kind is Kind.STEP_RECORDED and _is_model_call(event):
-            found.append(_model_call(event, takeover))
-        if event.kind in ASKED or (event.kind in ANSWERS and event.address not in answered):
-            takeover = 0  # whatever is asked for next is asked for after this
+            self.found.append(_model_call(event, self._takeover))
+        if event.kind in ASKED or (event.kind in ANSWERS and event.address not in self._answered):
+            self._takeover = 0  # whatever is asked for next is asked for after this
         if event.kind in ANSWERS:
-            answered.add(event.address)
-    return found
+            self._answered.add(event.address)
 
 
-def inline_steps_of(events: Iterable[Event]) -> list[InlineStepView]:
-    """Return the recorded steps that durable code ran itself, in order, with those that may have been tried twice.
+def model_calls_of(events: Iterable[Event]) -> list[ModelCallView]:
+    """Return the recorded model calls of a log, as `ModelCalls` finds them."""
+    calls = ModelCalls()
+    for event in events:
+        calls.take(event)
+    return calls.found
+
+
+class InlineSteps:
+    """The recorded steps that durable code ran itself, in order, with those that may have been tried twice.
 
     A step was possibly tried before, under the same key, if the execution was taken over between the last record in its
     scope and its own. Where a scope has none, its first step counts from the execution's start.
     """
-    found: list[InlineStepView] = []
-    answered: set[str] = set()
-    last: dict[str, int] = {}
-    takeovers: list[int] = []
-    for event in events:
+
+    def __init__(self) -> None:
+        self.found: list[InlineStepView] = []
+        self._answered: set[str] = set()
+        self._last: dict[str, int] = {}
+        self._takeovers: list[int] = []
+
+    def take(self, event: Event) -> None:
+        """Look at the next event of the log."""
         if event.kind is Kind.FORKED:
-            found.clear()  # the origin's
+            self.found.clear()  # the origin's
         if event.kind is Kind.TAKEN_OVER:
-            takeovers.append(event.seq)
+            self._takeovers.append(event.seq)
         if event.kind is Kind.STEP_RECORDED and not _is_model_call(event):
             acted = not (_given(event) or event.data.get("simulated"))
-            since = last.get(_scope(event.address), 0)
-            found.append(_inline_step(event, [seq for seq in takeovers if acted and seq > since]))
-        if event.kind in ASKED or (event.kind in ANSWERS and event.address not in answered):
-            last[_scope(event.address)] = event.seq
+            since = self._last.get(_scope(event.address), 0)
+            self.found.append(_inline_step(event, [seq for seq in self._takeovers if acted and seq > since]))
+        if event.kind in ASKED or (event.kind in ANSWERS and event.address not in self._answered):
+            self._last[_scope(event.address)] = event.seq
         if event.kind in ANSWERS:
-            answered.add(event.address)
-    return found
+            self._answered.add(event.address)
+
+
+def inline_steps_of(events: Iterable[Event]) -> list[InlineStepView]:
+    """Return the steps of a log that durable code ran itself, as `InlineSteps` finds them."""
+    steps = InlineSteps()
+    for event in events:
+        steps.take(event)
+    return steps.found
 
 
 def _scope(address: str) -> str:

@@ -215,6 +215,8 @@ class TaskView:
     """When its next try is due, while it waits for one."""
     simulated: bool = False
     """Whether what stands in for the tool in a fork runs, and not the tool."""
+    scheduled_seq: int = 0
+    """The event that it was asked for by: give it as `after` to get those behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +277,9 @@ class EffectFilter:
     agent: str | None = None
     since_ms: int | None = None
     """Changed at that time or later."""
+    after: int = 0
+    """Of one execution: those asked for behind that event. 0 is all."""
+    address: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,17 +13,24 @@ from perdure.core.views import Finding
 from perdure.core.work import WorkerInfo
 from perdure.engine.delay import START
 from perdure.engine.diagnose_tasks import moment, span, task_findings
-from perdure.engine.query import events_between, execution_row_of
+from perdure.engine.query import events_between, events_of_kinds, execution_row_of
 from perdure.engine.query_waits import not_begun_row
 from perdure.store.protocol import Reads, Row
 
 QUIET_MS = 5_000
 """How long the code of a durable function may ask for nothing before the doctor says so."""
 
+_TOLD = (
+    *(Kind.PAUSED, Kind.RESUMED, Kind.STUCK, Kind.CANCEL_REQUESTED),
+    *(Kind.SIGNAL, Kind.WAIT_OPENED, Kind.CHILD_STARTED, Kind.CHILD_ENDED),
+    *(Kind.ATTEMPT_FAILED, Kind.ATTEMPT_LOST, Kind.TASK_FAILED, Kind.TASK_UNCERTAIN),
+)
+"""What the doctor reads of a log: not what was said or done in it, which may be a great deal."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Scene:
-    """Everything that is looked at."""
+    """Everything that is looked at. `events`: those of `_TOLD`."""
 
     reads: Reads
     row: Row
@@ -46,7 +53,7 @@ class _Scene:
 def diagnose(reads: Reads, company: str, execution: str, workers: Sequence[WorkerInfo], now_ms: int) -> list[Finding]:
     """Return what is to be said, the worst first. `now_ms` is the store's clock. Raises `NotFound`."""
     row = execution_row_of(reads, company, execution)
-    scene = _Scene(reads, row, events_between(reads, execution, 0, row["next_seq"]), workers, now_ms)
+    scene = _Scene(reads, row, events_of_kinds(reads, execution, _TOLD), workers, now_ms)
     if row["state"] in states.TERMINAL:
         return [Finding("ok", f"it has {row['state']}.", f"perdure executions show {execution}")]
     if row["state"] in (states.Execution.PAUSED, states.Execution.STUCK):
@@ -103,9 +110,7 @@ def _cancelling(scene: _Scene) -> Iterator[Finding]:
 
 def _people(scene: _Scene) -> Iterator[Finding]:
     """Decisions and tokens that somebody outside has to give."""
-    for wait in scene.reads.rows("waitpoints_of", **scene.scope):
-        if wait["state"] != states.Waitpoint.OPEN:
-            continue
+    for wait in scene.reads.rows("open_waitpoints_of", **scene.scope):
         since = scene.since(wait["opened_ms"])
         until = f", until {moment(wait['expires_ms'])}" if wait["expires_ms"] else ""
         if wait["kind"] == "approval":
@@ -174,7 +179,7 @@ def _owner(scene: _Scene, *, quiet: bool) -> Iterator[Finding]:
             "perdure check MODULE",
         )
         return
-    last = scene.events[-1]
+    [last] = events_between(scene.reads, scene.id, scene.row["next_seq"] - 2, 1)
     silent_ms = scene.now_ms - max(last.at_ms, owner["since_ms"])
     if not quiet or silent_ms < QUIET_MS:
         return

@@ -26,7 +26,8 @@ def task_findings(
     reads: Reads, row: Row, events: Sequence[Event], workers: Sequence[WorkerInfo], now_ms: int
 ) -> list[Finding]:
     """Return a finding for each call that is not done, and for the newest that failed for good."""
-    tasks = reads.rows("tasks_of", shard=row["shard"], execution=row["id"])
+    scope = {"shard": row["shard"], "execution": row["id"]}
+    tasks = reads.rows("open_tasks_of", **scope)
     live = [task for task in tasks if task["state"] not in states.TASK_ENDED and task["probe_of"] is None]
     probes = {task["probe_of"]: task for task in tasks if task["probe_of"] is not None}
     found: list[Finding] = []
@@ -38,7 +39,8 @@ def task_findings(
                 found.append(_ready(reads, task, tasks, events, workers, now_ms))
             case _:
                 found.append(_held(task, workers, now_ms))
-    return [*found, *_dead(row, tasks, events)]
+    dead = reads.rows("dead_tasks_of", **scope, limit=MOST_DEAD)
+    return [*found, *_dead(row, dead[::-1], events)]
 
 
 def _uncertain(task: Row, probe: Row | None, now_ms: int) -> Finding:
@@ -126,10 +128,11 @@ def _held(task: Row, workers: Sequence[WorkerInfo], now_ms: int) -> Finding:
     return Finding("note", f"{what} That worker is not connected here; if nothing is heard of it by then, {then}.")
 
 
-def _dead(row: Row, tasks: Sequence[Row], events: Sequence[Event]) -> Iterator[Finding]:
+def _dead(row: Row, dead: Sequence[Row], events: Sequence[Event]) -> Iterator[Finding]:
     failed = {event.address: event.data for event in events if event.kind is Kind.TASK_FAILED}
-    dead = [task for task in tasks if task["state"] == states.Task.DEAD and task["address"] in failed]
-    for task in dead[-MOST_DEAD:]:
+    for task in dead:
+        if task["address"] not in failed:  # ruled on
+            continue
         said = failed[task["address"]]
         poison = " (poison: no retry can change it)" if said["code"] in POISON else ""
         what = f"{task['tool']} at {task['address']!r} has failed for good{poison}: {said['error']:.300}"

@@ -5,6 +5,8 @@ Changes nothing.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from perdure.core.chain import Link, LogPage
 from perdure.core.delivery import simulation_tool
 from perdure.core.ids import shard_of
@@ -12,6 +14,7 @@ from perdure.core.ledger import CONTRADICTED, SIMULATED, TaskNow, effects_of
 from perdure.core.views import EffectFilter, EffectView
 from perdure.engine.query import PAGE_BYTES, events_of, execution_row_of
 from perdure.store.protocol import Reads, Row
+from perdure.store.sql_store import names
 
 MOST_EFFECTS = 1_000
 """In one answer."""
@@ -30,6 +33,8 @@ def effects_view(reads: Reads, company: str, wanted: EffectFilter) -> list[Effec
         forks=int(wanted.state == SIMULATED),
         agent=wanted.agent or "",
         since_ms=wanted.since_ms or 0,
+        after=wanted.after,
+        address=wanted.address or "",
         contradicted=int(wanted.state == CONTRADICTED),
         limit=MOST_EFFECTS,
     )
@@ -37,11 +42,17 @@ def effects_view(reads: Reads, company: str, wanted: EffectFilter) -> list[Effec
     for row in rows:
         found.setdefault(row["execution"], {})[row["address"]] = row
     effects = [effect for execution, tasks in found.items() for effect in _effects(reads, execution, tasks)]
-    return [effect for effect in effects if effect.simulated] if wanted.state == SIMULATED else effects
+    chosen = [effect for effect in effects if effect.simulated] if wanted.state == SIMULATED else effects
+    if wanted.execution is not None and not chosen and len(rows) == MOST_EFFECTS:  # an empty answer is the last one
+        return effects_view(reads, company, replace(wanted, after=rows[-1]["scheduled_seq"]))
+    return chosen
 
 
 def _effects(reads: Reads, execution: str, tasks: dict[str, Row]) -> list[EffectView]:
-    events = events_of(reads.rows("task_events", shard=shard_of(execution), execution=execution))
+    first = min(row["scheduled_seq"] for row in tasks.values())
+    given = names("task_events", dict.fromkeys(tasks, 1))
+    scope = {"shard": shard_of(execution), "execution": execution}
+    events = events_of(reads.rows("task_events", **scope, first=first, wanted=given))
     now = {address: TaskNow(row["state"], row["attempt"], row["worker"]) for address, row in tasks.items()}
     agent = next(iter(tasks.values()))["agent"]
     return [one for one in effects_of(execution, agent, events, now) if one.address in tasks]

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from perdure.core import codec, states
 from perdure.core.approval import approval_from_text
 from perdure.core.codec import Json
 from perdure.core.delivery import Delivery
-from perdure.core.events import Event, Kind, reply_in
+from perdure.core.events import Event, Kind
 from perdure.core.ids import shard_of
 from perdure.core.rooms import WAKE
 from perdure.core.spoken import moment
 from perdure.core.views import (
     ApprovalView,
     ExecutionView,
-    UsageView,
     WaitView,
 )
 from perdure.core.work import Failure
+from perdure.engine.gist import Gist, Gists
 from perdure.engine.query_waits import birth_of, outside_waits, tree_below
 from perdure.engine.stored import damaged, value_of
 from perdure.errors import NotFound
 from perdure.store.protocol import Params, Reads, Row
+from perdure.store.sql_store import names
 
+PAGE = 1_000
+"""Events of a log that are read at once, at most."""
 PAGE_BYTES = 4_000_000
 """How much of a log is read at once for somebody else."""
 
@@ -52,28 +55,33 @@ def has_ended(reads: Reads, company: str, execution: str) -> bool:
     return row["state"] in states.TERMINAL
 
 
-def execution_view(reads: Reads, company: str, execution: str) -> ExecutionView:
-    """Return an execution as it stands. Raises `NotFound`."""
+def execution_view(reads: Reads, company: str, execution: str, gists: Gists | None = None) -> ExecutionView:
+    """Return an execution as it stands. Raises `NotFound`. Reads a page of the log at a time; with `gists`, only what
+    was added to it since the last view."""
     row = execution_row_of(reads, company, execution)
-    events = events_between(reads, execution, 0, row["next_seq"])
-    last = events[-1]
+    last_seq = row["next_seq"] - 1
+    gists = gists or Gists()
+    known_as = f"{execution} {row['created_ms']}"  # an id may come again once its execution was deleted
+    gist = gists.take(known_as, last_seq, lambda after: log_between(reads, execution, after, last_seq))
+    [first] = events_between(reads, execution, 0, 1)
+    [last] = events_between(reads, execution, last_seq - 1, 1)
     spec = value_of(row["spec"], f"the definition of execution {execution}")
     approvals = approvals_of(reads, company, execution=execution, state=states.Waitpoint.OPEN)
     parent, tags = birth_of(reads, row)
-    return ExecutionView(
+    view = ExecutionView(
         id=execution,
         agent=row["agent"],
         model=_model_of(spec),
         state=row["state"],
         reason=row["reason"],
-        message=_message(row["state"], events),
-        input=events[0].data["input"],
+        message=_message(row["state"], last, gist),
+        input=first.data["input"],
         output=last.data["output"] if last.kind is Kind.COMPLETED else None,
         failure=Failure(last.data["code"], last.data["error"]) if last.kind is Kind.FAILED else None,
-        waits=(*waits_of(reads, row, approvals), *outside_waits(reads, row, events)),
+        waits=(*waits_of(reads, row, approvals), *outside_waits(reads, row, gist)),
         approvals=tuple(approvals),
-        usage=usage_of(events),
-        last_seq=row["next_seq"] - 1,
+        usage=gist.usage,
+        last_seq=last_seq,
         active_ms=row["active_ms"],
         created_ms=row["created_ms"],
         updated_ms=row["updated_ms"],
@@ -84,6 +92,16 @@ def execution_view(reads: Reads, company: str, execution: str) -> ExecutionView:
         limit_key=row["limit_key"] or None,
         tags=tags,
     )
+    gists.keep(known_as, gist)
+    return view
+
+
+def log_between(reads: Reads, execution: str, after: int, upto: int) -> Iterator[Event]:
+    """Yield the events above `after` and up to `upto`, holding a page of them at a time."""
+    while after < upto:
+        page = events_page(reads, execution, after, min(PAGE, upto - after))
+        yield from page
+        after = page[-1].seq if page else upto
 
 
 def _model_of(spec: dict[str, Any]) -> str:
@@ -104,6 +122,12 @@ def events_page(reads: Reads, execution: str, after: int, limit: int) -> list[Ev
         "events_page", shard=shard_of(execution), execution=execution, after=after, limit=limit, most=PAGE_BYTES
     )
     return events_of(rows)
+
+
+def events_of_kinds(reads: Reads, execution: str, kinds: Iterable[Kind]) -> list[Event]:
+    """Return the events of some kinds: for those that are few, or small, beside what models said."""
+    wanted = names("events_of_kinds", dict.fromkeys(kinds, 1))
+    return events_of(reads.rows("events_of_kinds", shard=shard_of(execution), execution=execution, wanted=wanted))
 
 
 def events_of(rows: Sequence[Params | Row]) -> list[Event]:
@@ -167,7 +191,7 @@ def waits_of(reads: Reads, row: Row, approvals: list[ApprovalView]) -> list[Wait
     """Return what an execution waits for outside of its own code."""
     scope = {"shard": row["shard"], "execution": row["id"]}
     waits = [WaitView("approval", one.address, one.opened_ms, f"a decision about {one.tool}") for one in approvals]
-    tasks = reads.rows("tasks_of", **scope)
+    tasks = reads.rows("open_tasks_of", **scope)
     waits += [wait for task in tasks if (wait := _task_wait(task, tasks)) is not None]
     waits += [
         WaitView("timer", timer["address"], row["updated_ms"], f"a timer due at {moment(timer['due_ms'])}")
@@ -235,25 +259,14 @@ def shown(text: str | None) -> Json:
         return text
 
 
-def usage_of(events: list[Event]) -> UsageView:
-    """Sum up the recorded model replies."""
-    replies = [reply for event in events if (reply := reply_in(event)) is not None]
-    costs = [reply.get("cost_usd") for reply in replies]
-    known = [cost for cost in costs if cost is not None]
-    return UsageView(
-        input_tokens=sum(reply["usage"]["input_tokens"] for reply in replies),
-        output_tokens=sum(reply["usage"]["output_tokens"] for reply in replies),
-        model_calls=len(replies),
-        cost_usd=sum(known) if len(known) == len(costs) else None,
-    )
-
-
-def _message(state: str, events: list[Event]) -> str | None:
+def _message(state: str, last: Event, gist: Gist) -> str | None:
     """Return why it does not go on, from the newest event that says so."""
-    if state == states.Execution.FAILED:
-        return events[-1].data["error"]
-    if state in (states.Execution.PAUSED, states.Execution.STUCK):
-        kind = Kind.PAUSED if state == states.Execution.PAUSED else Kind.STUCK
-        said = next((event for event in reversed(events) if event.kind is kind), None)
-        return said.data["message"] or None if said else None
-    return None
+    match state:
+        case states.Execution.FAILED:
+            return last.data["error"]
+        case states.Execution.PAUSED:
+            return gist.halted.get(Kind.PAUSED)
+        case states.Execution.STUCK:
+            return gist.halted.get(Kind.STUCK)
+        case _:
+            return None

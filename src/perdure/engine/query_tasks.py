@@ -7,32 +7,34 @@ from perdure.core.delivery import is_simulation, simulated_tool
 from perdure.core.events import Event, Kind
 from perdure.core.views import TaskView
 from perdure.core.work import Failure
-from perdure.engine.query import events_between, execution_row_of, shown
+from perdure.engine.query import events_of, execution_row_of, shown
+from perdure.engine.stored import value_of
 from perdure.store.protocol import Reads, Row
+from perdure.store.sql_store import names
 
-_ENDS = frozenset({Kind.TASK_COMPLETED, Kind.TASK_FAILED, Kind.TASK_UNCERTAIN, Kind.EFFECT_RULED})
+MOST_TASKS = 1_000
+"""In one answer."""
 
 
-def tasks_view(reads: Reads, company: str, execution: str) -> list[TaskView]:
-    """Return all tool calls of an execution in the order they were scheduled. Raises `NotFound`."""
+def tasks_view(
+    reads: Reads, company: str, execution: str, *, after: int = 0, limit: int = MOST_TASKS, address: str = ""
+) -> list[TaskView]:
+    """Return tool calls of an execution that were asked for behind an event, in that order. Raises `NotFound`."""
     row = execution_row_of(reads, company, execution)
-    events = events_between(reads, execution, 0, row["next_seq"])
-    scheduled = {event.address: event for event in events if event.kind is Kind.TASK_SCHEDULED}
+    scope = {"shard": row["shard"], "execution": execution, "after": after}
+    tasks = reads.rows("tasks_page", **scope, limit=limit, address=address)
+    wanted = names("ends_of_tasks", {task["address"]: 1 for task in tasks})
     ended: dict[str, Event] = {}
-    for event in events:
-        if event.kind in _ENDS:
-            ended[event.address] = event
-        elif event.kind is Kind.TASK_REVIVED:
+    for event in events_of(reads.rows("ends_of_tasks", **scope, wanted=wanted)) if tasks else ():
+        if event.kind is Kind.TASK_REVIVED:
             ended.pop(event.address, None)
-    tasks = reads.rows("tasks_of", shard=row["shard"], execution=execution)
-    return [
-        _task(task, scheduled[task["address"]], ended.get(task["address"]))
-        for task in tasks
-        if task["address"] in scheduled  # else it is a probe, which only finds out about another one
-    ]
+        else:
+            ended[event.address] = event
+    return [_task(task, ended.get(task["address"])) for task in tasks]
 
 
-def _task(task: Row, scheduled: Event, ended: Event | None) -> TaskView:
+def _task(task: Row, ended: Event | None) -> TaskView:
+    asked = value_of(task["data"], f"the call at {task['address']!r} of execution {task['execution']}")
     facts = ended.data if ended else {}
     return TaskView(
         execution=task["execution"],
@@ -40,13 +42,13 @@ def _task(task: Row, scheduled: Event, ended: Event | None) -> TaskView:
         tool=simulated_tool(task["tool"]),
         queue=task["queue"],
         state=task["state"],
-        delivery=scheduled.data["delivery"],
-        key=scheduled.data["key"],
-        args=scheduled.data["args"],
+        delivery=asked["delivery"],
+        key=asked["key"],
+        args=asked["args"],
         attempt=task["attempt"],
         max_attempts=task["max_attempts"],
         worker=task["worker"],
-        scheduled_ms=scheduled.at_ms,
+        scheduled_ms=task["at_ms"],
         started_ms=task["started_ms"],
         ended_ms=ended.at_ms if ended else None,
         value=facts.get("value"),
@@ -54,5 +56,6 @@ def _task(task: Row, scheduled: Event, ended: Event | None) -> TaskView:
         progress=shown(task["progress"]),
         saved=shown(task["saved"]),
         run_at_ms=task["run_at_ms"] if task["state"] == states.Task.READY else None,
-        simulated=is_simulation(task["tool"]) or bool(scheduled.data.get("simulated")),
+        simulated=is_simulation(task["tool"]) or bool(asked.get("simulated")),
+        scheduled_seq=task["scheduled_seq"],
     )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from perdure.core import states
-from perdure.core.events import Event, Kind
 from perdure.core.spoken import moment
 from perdure.core.views import ChildView, WaitView
 from perdure.engine.delay import START
+from perdure.engine.gist import Gist
 from perdure.engine.tags import tags_in
 from perdure.store.protocol import Reads, Row
 
@@ -17,7 +16,7 @@ MOST_CHILDREN = 500
 """Executions of one tree that are shown."""
 
 
-def outside_waits(reads: Reads, row: Row, events: Sequence[Event]) -> list[WaitView]:
+def outside_waits(reads: Reads, row: Row, gist: Gist) -> list[WaitView]:
     """Return the tokens, signals and children that an execution waits for, or its start."""
     if row["state"] in states.TERMINAL:
         return []
@@ -25,7 +24,7 @@ def outside_waits(reads: Reads, row: Row, events: Sequence[Event]) -> list[WaitV
     if not_begun_row(row):
         return [_start(reads, row)]
     tokens = [_token(found) for found in reads.rows("open_tokens_of", **scope)]
-    return [*tokens, *_signals(events), *_children(events)]
+    return [*tokens, *gist.waits()]
 
 
 def not_begun_row(row: Row) -> bool:
@@ -42,26 +41,6 @@ def _start(reads: Reads, row: Row) -> WaitView:
 def _token(found: Row) -> WaitView:
     until = f", which expires at {moment(found['expires_ms'])}" if found["expires_ms"] is not None else ""
     return WaitView("token", found["address"], found["opened_ms"], f"token {found['id']} ({found['name']}){until}")
-
-
-def _signals(events: Sequence[Event]) -> Iterator[WaitView]:
-    """Return waits for which no signal came yet: of each name, those beyond the number of its signals."""
-    came = Counter(event.data["name"] for event in events if event.kind is Kind.SIGNAL)
-    for event in events:
-        if event.kind is Kind.WAIT_OPENED and event.data["kind"] == "signal":
-            name = event.data["name"]
-            if came[name] > 0:
-                came[name] -= 1
-            else:
-                yield WaitView("signal", event.address, event.at_ms, f"signal {name}")
-
-
-def _children(events: Sequence[Event]) -> Iterator[WaitView]:
-    ended = {event.address for event in events if event.kind is Kind.CHILD_ENDED}
-    for event in events:
-        if event.kind is Kind.CHILD_STARTED and event.address not in ended:
-            said = event.data
-            yield WaitView("child", event.address, event.at_ms, f"its child {said['execution']} of {said['agent']}")
 
 
 def birth_of(reads: Reads, row: Row) -> tuple[str | None, tuple[str, ...]]:

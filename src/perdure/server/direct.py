@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perdure.agent.spec import spec_digest, spec_from_json
 from perdure.core import codec, states
@@ -38,7 +37,6 @@ from perdure.core.work import WorkerInfo
 from perdure.engine import ledger, query, query_tasks
 from perdure.engine.diagnose import diagnose
 from perdure.engine.fork import Fork, fork
-from perdure.engine.query import events_of
 from perdure.engine.query_list import execution_page
 from perdure.engine.resolve import Decide, decide, no_approval
 from perdure.engine.revive import Revive, revive
@@ -52,6 +50,7 @@ from perdure.server.direct_queues import DirectQueues
 from perdure.server.direct_rooms import DirectRooms
 from perdure.server.direct_schedules import DirectSchedules
 from perdure.server.direct_waits import DirectWaits
+from perdure.server.heard import Heard
 from perdure.store.protocol import Reads
 from perdure.store.tx import Note
 
@@ -60,8 +59,6 @@ if TYPE_CHECKING:
 
 TERMINAL_KINDS = frozenset({Kind.COMPLETED, Kind.FAILED, Kind.CANCELLED})
 PAGE = 1_000
-HEARD = 1_000
-"""Hints that a follower keeps while its reader is slow."""
 MOST_DELAY_SECONDS = 10 * 365 * 24 * 3600.0
 LATEST_MS = 253_402_300_799_999
 """The end of the year 9999: what a date can say."""
@@ -108,7 +105,8 @@ class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRooms):
         return await self._bridge.ask(start, row)
 
     async def execution(self, execution: str) -> ExecutionView:
-        return await self._bridge.read(lambda reads: query.execution_view(reads, self._company, execution))
+        gists = self._node.gists
+        return await self._bridge.read(lambda reads: query.execution_view(reads, self._company, execution, gists))
 
     async def executions(
         self,
@@ -123,8 +121,7 @@ class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRooms):
     ) -> Page:
         if state is not None and state not in list(states.Execution):
             raise InvalidInput(f"there is no state {state!r}. The states are: {', '.join(states.Execution)}.")
-        if not 1 <= limit <= PAGE:
-            raise InvalidInput(f"limit should be 1 to {PAGE}, found {limit}.")
+        _check_limit(limit)
         if cursor is not None and not cursor.startswith("exe_"):
             raise InvalidInput(f"cursor {cursor!r} is none that a page gave. Start without one.")
         if tag is not None:
@@ -135,8 +132,7 @@ class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRooms):
         )
 
     async def events(self, execution: str, *, after: int = 0, limit: int = PAGE) -> list[Event]:
-        if not 1 <= limit <= PAGE:
-            raise InvalidInput(f"limit should be 1 to {PAGE}, found {limit}.")
+        _check_limit(limit)
         return (await self._page(execution, after, limit))[0]
 
     async def _page(self, execution: str, after: int, limit: int = PAGE) -> tuple[list[Event], bool]:
@@ -150,13 +146,11 @@ class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRooms):
         return await self._bridge.read(page)
 
     async def follow(self, execution: str, *, after: int = 0) -> AsyncIterator[Event]:
-        heard: deque[Event] = deque()
+        heard = Heard()
         stir = asyncio.Event()
 
         def hear(note: Note) -> None:
-            if len(heard) > HEARD:  # a slow reader: what is dropped here leaves a gap, and is read from the log
-                heard.clear()
-            heard.extend(events_of(note.rows))
+            heard.take(note.rows)
             stir.set()
 
         with self._node.hub.listening([("events", execution)], hear):
@@ -170,18 +164,18 @@ class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRooms):
                 if not news and await self._over(execution, after):
                     return
                 after = news[-1].seq if news else after
-                news = _next_heard(heard, after)
+                news = heard.after(after)
                 if not news:
                     news, more = await self._look(execution, after, more, stir, heard)
 
     async def _look(
-        self, execution: str, after: int, more: bool, stir: asyncio.Event, heard: deque[Event]
+        self, execution: str, after: int, more: bool, stir: asyncio.Event, heard: Heard
     ) -> tuple[list[Event], bool]:
         """Wait for news, unless the log goes on; read it if none is heard for long or something is missing."""
         if not heard and not more:
             stir.clear()
             if await _stirred(stir):
-                return _next_heard(heard, after), False
+                return heard.after(after), False
         return await self._page(execution, after)
 
     async def _over(self, execution: str, after: int) -> bool:
@@ -257,10 +251,15 @@ class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRooms):
 
     async def retry_task(self, execution: str, address: str, *, by: str = "", reason: str = "") -> TaskView:
         await self._bridge.ask(revive, Revive(self._company, execution, address, by, reason))
-        return next(task for task in await self.tasks(execution) if task.address == address)
+        [task] = await self._tasks(execution, address=address)
+        return task
 
-    async def tasks(self, execution: str) -> list[TaskView]:
-        return await self._bridge.read(lambda reads: query_tasks.tasks_view(reads, self._company, execution))
+    async def tasks(self, execution: str, *, after: int = 0, limit: int = PAGE) -> list[TaskView]:
+        _check_limit(limit)
+        return await self._tasks(execution, after=after, limit=limit)
+
+    async def _tasks(self, execution: str, **page: Any) -> list[TaskView]:
+        return await self._bridge.read(lambda reads: query_tasks.tasks_view(reads, self._company, execution, **page))
 
     async def effects(
         self,
@@ -270,15 +269,19 @@ class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRooms):
         tool: str | None = None,
         agent: str | None = None,
         since_ms: int | None = None,
+        after: int = 0,
     ) -> list[EffectView]:
-        given = EffectFilter(execution, state, tool, agent, since_ms)
+        given = EffectFilter(execution, state, tool, agent, since_ms, after)
         if given.state is not None and given.state not in EFFECT_STATES:
             raise InvalidInput(f"there is no state {given.state!r} of effects; there are: {', '.join(EFFECT_STATES)}.")
+        if after and execution is None:
+            raise InvalidInput(
+                f"after is {after}, a place in one execution's log, and no execution is named. Name one."
+            )
         return await self._bridge.read(lambda reads: ledger.effects_view(reads, self._company, given))
 
     async def log(self, execution: str, *, after: int = 0, limit: int = PAGE) -> LogPage:
-        if not 1 <= limit <= PAGE:
-            raise InvalidInput(f"limit should be 1 to {PAGE}, found {limit}.")
+        _check_limit(limit)
         return await self._bridge.read(
             lambda reads: ledger.log_page(reads, self._company, execution, after=after, limit=limit)
         )
@@ -287,8 +290,9 @@ class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRooms):
         self, execution: str, address: str, ruling: Ruling, *, by: str = "", reason: str = "", value: Json = None
     ) -> EffectView:
         await self._bridge.ask(rule, Rule(self._company, execution, address, ruling, by, reason, value))
-        effects = await self.effects(execution=execution)
-        return next(effect for effect in effects if effect.address == address)
+        given = EffectFilter(execution, address=address)
+        [effect] = await self._bridge.read(lambda reads: ledger.effects_view(reads, self._company, given))
+        return effect
 
     async def fork(self, execution: str, at: int, edits: ForkEdits, *, by: str = "") -> Started:
         spec, definition = "", ""
@@ -314,6 +318,11 @@ class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRooms):
         return None
 
 
+def _check_limit(limit: int) -> None:
+    if not 1 <= limit <= PAGE:
+        raise InvalidInput(f"limit should be 1 to {PAGE}, found {limit}.")
+
+
 @lru_cache(maxsize=256)
 def _read_definition(text: str) -> tuple[str, str, str]:
     """Check a definition; return its name, its fingerprint and, if workers run it, its lane. Programs start the same
@@ -321,17 +330,6 @@ def _read_definition(text: str) -> tuple[str, str, str]:
     value = codec.decode(text)
     name = lane_of(value).name if is_function(value) else ""
     return name or spec_from_json(value).name, spec_digest(value), name
-
-
-def _next_heard(heard: deque[Event], after: int) -> list[Event]:
-    """Take from what was heard all that follows `after` without a gap; drop what is older."""
-    ready: list[Event] = []
-    while heard and heard[0].seq <= after + 1:
-        event = heard.popleft()
-        if event.seq == after + 1:
-            ready.append(event)
-            after += 1
-    return ready
 
 
 async def _stirred(stir: asyncio.Event) -> bool:

@@ -21,6 +21,7 @@ from perdure.core.tokens import Issuer, company_key, hash_of
 from perdure.core.views import ServerInfo
 from perdure.engine.claim import Claim, claim
 from perdure.engine.due import Sweep
+from perdure.engine.gist import Gists
 from perdure.engine.keys import AddKey, Principal, add_key, principal_of
 from perdure.engine.sweep import Drop, drop, take_over
 from perdure.errors import InternalError, PerdureError, Retryable, StoreFailed
@@ -89,6 +90,7 @@ class Node:
         self.parts = parts
         mail = Mailboxes()
         self.hub = Hub(mail)
+        self.gists = Gists()
         self.public_url = ""
         """Where the public reaches this server, for the addresses of tokens; empty if nowhere."""
         self.failure: PerdureError | None = None

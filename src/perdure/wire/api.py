@@ -117,7 +117,9 @@ class Api(WaitsApi, SchedulesApi, QueuesApi, RoomsApi, Protocol):
         """
         ...
 
-    async def tasks(self, execution: str) -> list[TaskView]: ...
+    async def tasks(self, execution: str, *, after: int = 0, limit: int = 1000) -> list[TaskView]:
+        """Return tool calls that were asked for behind event `after`, in that order. Raises `NotFound`."""
+        ...
 
     async def retry_task(self, execution: str, address: str, *, by: str = "", reason: str = "") -> TaskView:
         """Put a task that has failed for good back on its queue, with its attempts anew and without a deadline.
@@ -136,10 +138,12 @@ class Api(WaitsApi, SchedulesApi, QueuesApi, RoomsApi, Protocol):
         tool: str | None = None,
         agent: str | None = None,
         since_ms: int | None = None,
+        after: int = 0,
     ) -> list[EffectView]:
         """Return acting steps and what is known of their outcomes, those of the newest executions first; 1,000 at most.
 
-        `state`: the task's, or `contradicted`. `since_ms`: changed at that time or later.
+        `state`: the task's, or `contradicted`. `since_ms`: changed at that time or later. `after`: of one execution,
+        those asked for behind that event, which is the first of an effect's `seqs`.
         Raises `InvalidInput` for a state that there is not.
         """
         ...

@@ -187,3 +187,42 @@ def test_everything_said_about_the_whole_is_news() -> None:
 
 def test_a_log_of_nothing_is_a_story_of_nothing() -> None:
     assert timeline_of([]).entries == ()
+
+
+def test_a_part_of_a_log_is_told_by_itself_wherever_it_begins_and_ends() -> None:
+    log = Log().model(10, 1, "x")
+    log.add(11, Kind.WAIT_OPENED, "turn 1/tool/x/approval", id="apr_1", tool="x", args={}, kind="approval")
+    log.add(12, Kind.WAIT_RESOLVED, "turn 1/tool/x/approval", id="apr_1", decision="approve", by="ann", reason="")
+    log.scheduled(13, delivery="at_most_once").add(20, Kind.TASK_BEGUN, "turn 1/tool/x", worker="w")
+    log.ended(50, Kind.TASK_UNCERTAIN, 20, why="lost").add(
+        60, Kind.EFFECT_RULED, "turn 1/tool/x", ruling="happened", by="ann", reason="", value=7
+    )
+    log.model(70, 2)
+    for first in range(len(log.events)):
+        for last in range(first, len(log.events) + 1):
+            story = timeline_of(log.events[first:last])
+            assert all(entry.started_ms >= log.events[first].at_ms for entry in story.entries)
+            assert story.model_ms <= 70
+
+
+def test_how_a_call_ended_behind_a_part_is_told_by_the_tasks() -> None:
+    part = Log().model(10, 1, "x").scheduled(11)
+    task = TaskView(
+        execution="e",
+        address="turn 1/tool/x",
+        tool="x",
+        queue="q",
+        state=states.Task.DONE,
+        delivery="at_least_once",
+        key="k",
+        args={},
+        attempt=1,
+        max_attempts=1,
+        worker="w",
+        scheduled_ms=11,
+        started_ms=20,
+        ended_ms=30,
+        value=7,
+    )
+    step = part.tool(task)
+    assert (step.state, step.ended_ms, step.value) == (states.Task.DONE, 30, 7)

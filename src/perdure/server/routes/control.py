@@ -255,8 +255,10 @@ async def fork(call: Caller, execution: str, body: ForkBody) -> Response:
 
 
 @router.get(routes.TASKS, response_model=TaskList, summary="The tool calls of an execution")
-async def tasks(call: Caller, execution: str) -> Response:
-    return _reply(TaskList(tuple(await call.api.tasks(execution))))
+async def tasks(
+    call: Caller, execution: str, after: After = 0, limit: Annotated[int, Query(ge=1, le=1000)] = 1000
+) -> Response:
+    return _reply(TaskList(tuple(await call.api.tasks(execution, after=after, limit=limit))))
 
 
 @router.post(routes.RETRY, response_model=TaskView, summary="Put a dead task back on its queue")
@@ -305,9 +307,11 @@ async def effects(
     tool: str | None = None,
     agent: str | None = None,
     since_ms: Annotated[int | None, Query(ge=0, le=codec.MAX_INT, description="Changed then or later")] = None,
+    after: After = 0,
 ) -> Response:
     given = {"execution": execution, "tool": tool, "agent": agent}
-    return _reply(EffectList(tuple(await call.api.effects(**given, state=_one(state), since_ms=since_ms))))
+    found = await call.api.effects(**given, state=_one(state), since_ms=since_ms, after=after)
+    return _reply(EffectList(tuple(found)))
 
 
 @router.get(routes.LOG, response_model=LogPage, summary="The log as it is stored, with its hashes")

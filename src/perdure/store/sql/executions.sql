@@ -98,6 +98,12 @@ SELECT seq, kind, address, digest, data, at_ms FROM events
 WHERE shard = :shard AND execution = :execution AND seq > :after
 ORDER BY seq LIMIT :limit;
 
+-- name: events_of_kinds
+-- What a log has of some kinds, given as {kind: 1}.
+SELECT seq, kind, address, digest, data, at_ms FROM events
+WHERE shard = :shard AND execution = :execution AND kind IN (SELECT w.key FROM json_each(:wanted) w)
+ORDER BY seq;
+
 -- name: events_page
 -- A page of a log that is bounded in size as well as in number; the first event is always in it.
 SELECT seq, kind, address, digest, data, at_ms FROM (

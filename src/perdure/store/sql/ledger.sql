@@ -15,10 +15,10 @@ WHERE shard = :shard AND execution = :execution AND seq > :after ORDER BY seq LI
 -- name: list_effects
 -- Acting tasks of a company, and what stood in for some in forks, of the newest executions first; empty filters match
 -- all.
-SELECT t.shard, t.execution, t.address, t.agent, t.state, t.attempt, t.worker
+SELECT t.shard, t.execution, t.address, t.agent, t.state, t.attempt, t.worker, t.scheduled_seq
 FROM executions e JOIN tasks t ON t.shard = e.shard AND t.execution = e.id
 WHERE e.company = :company AND (t.delivery <> 'repeatable' OR t.tool LIKE :simulations) AND t.updated_ms >= :since_ms
-  AND (:execution = '' OR e.id = :execution)
+  AND (:execution = '' OR e.id = :execution) AND t.scheduled_seq > :after AND (:address = '' OR t.address = :address)
   AND (:state = '' OR t.state = :state)
   AND (:tool = '' OR t.tool = :tool OR t.tool = :simulation)
   AND (:agent = '' OR t.agent = :agent)
@@ -33,9 +33,11 @@ WHERE e.company = :company AND (t.delivery <> 'repeatable' OR t.tool LIKE :simul
 ORDER BY e.id DESC, t.scheduled_seq LIMIT :limit;
 
 -- name: task_events
--- What a log and the evidence behind it say of tasks; what models said is left out.
+-- What a log, from an event on, and the evidence behind it say of tasks, given as {address: 1}.
 SELECT seq, kind, address, digest, data, at_ms FROM events
-WHERE shard = :shard AND execution = :execution AND (address <> '' OR kind = 'forked') AND kind <> 'step_recorded'
+WHERE shard = :shard AND execution = :execution AND seq >= :first AND kind <> 'step_recorded'
+  AND (kind = 'forked' OR address IN (SELECT w.key FROM json_each(:wanted) w))
 UNION ALL
-SELECT seq, kind, address, '' AS digest, data, at_ms FROM evidence WHERE shard = :shard AND execution = :execution
+SELECT seq, kind, address, '' AS digest, data, at_ms FROM evidence
+WHERE shard = :shard AND execution = :execution AND address IN (SELECT w.key FROM json_each(:wanted) w)
 ORDER BY seq;

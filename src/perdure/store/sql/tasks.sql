@@ -234,6 +234,34 @@ WHERE state IN ('leased', 'begun') AND worker LIKE :prefix;
 -- Workers that hold tasks: asked when a server begins, about those that may have died before.
 SELECT DISTINCT company, worker FROM tasks WHERE state IN ('leased', 'begun');
 
+-- name: tasks_page
+-- Tool calls of an execution asked for behind an event, in that order, with what was asked. A probe is none: the event
+-- that it goes by is not one that asks.
+SELECT t.*, v.data, v.at_ms FROM tasks t
+JOIN events v ON v.shard = t.shard AND v.execution = t.execution AND v.seq = t.scheduled_seq
+WHERE t.shard = :shard AND t.execution = :execution AND t.scheduled_seq > :after
+  AND v.kind = 'task_scheduled' AND v.address = t.address AND (:address = '' OR t.address = :address)
+ORDER BY t.scheduled_seq LIMIT :limit;
+
+-- name: ends_of_tasks
+-- What a log says behind an event of the ends of tasks, given as {address: 1}.
+SELECT seq, kind, address, digest, data, at_ms FROM events
+WHERE shard = :shard AND execution = :execution AND seq > :after
+  AND kind IN ('task_completed', 'task_failed', 'task_uncertain', 'effect_ruled', 'task_revived')
+  AND address IN (SELECT w.key FROM json_each(:wanted) w)
+ORDER BY seq;
+
+-- name: open_tasks_of
+-- Those tasks of an execution that are not over, or in doubt, in the order they were scheduled.
+SELECT * FROM tasks
+WHERE shard = :shard AND execution = :execution AND (state NOT IN ('done', 'dead') OR doubt = 1)
+ORDER BY scheduled_seq;
+
+-- name: dead_tasks_of
+-- Those that failed for good, the last ones first.
+SELECT * FROM tasks WHERE shard = :shard AND execution = :execution AND state = 'dead'
+ORDER BY scheduled_seq DESC LIMIT :limit;
+
 -- name: tasks_of
 -- All tasks of an execution, in the order they were scheduled.
 SELECT * FROM tasks WHERE shard = :shard AND execution = :execution ORDER BY scheduled_seq;

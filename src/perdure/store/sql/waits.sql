@@ -22,11 +22,11 @@ WHERE w.company = :company AND w.kind = 'approval'
   AND (:id = '' OR w.id = :id)
 ORDER BY w.opened_ms, w.execution, w.opened_seq LIMIT :limit;
 
--- name: waitpoints_of
--- All waits of an execution with what was shown.
+-- name: open_waitpoints_of
+-- The open waits of an execution with what was shown.
 SELECT w.*, v.data FROM waitpoints w
 JOIN events v ON v.shard = w.shard AND v.execution = w.execution AND v.seq = w.opened_seq
-WHERE w.shard = :shard AND w.execution = :execution ORDER BY w.opened_seq;
+WHERE w.shard = :shard AND w.execution = :execution AND w.state = 'open' ORDER BY w.opened_seq;
 
 -- name: insert_timer
 -- Set a timer.
