@@ -1,7 +1,8 @@
-"""Write the rows of ten-step agent executions as fast as SQLite takes them: the ceiling that steps.py is held to.
+"""Write the rows of ten-step executions as fast as a store takes them: the ceiling for steps.py and compare.py.
 
 The same tables, statements, rows and durability as the engine's, in waves of N executions and one commit per wave and
-operation, by one thread that does nothing else: no event loop, no agent, no checks, no answers to anybody.
+operation, by one thread that does nothing else: no event loop, no agent, no checks, no answers to anybody. Of an agent,
+or of a durable function; on a SQLite file, or in an empty PostgreSQL database.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,8 @@ from perdure.system import SystemClock, SystemRandom
 TURNS = 5
 """Model steps with one tool step each; a sixth model step ends the execution."""
 REPLY = {"value": {"outcome": "replied", "reply": {"text": "m" * 1000}, "requests": 1, "failures": []}}
+VALUES = ({"value": "m" * 1024}, {"value": "t" * 512})
+"""What the steps of a durable function record, in turn."""
 RESULT = {"attempt": 1, "worker": "wrk", "started_ms": 0, "value": "t" * 500}
 SCHEDULED = {"tool": "look", "args": {"n": 1}, "queue": "default", "delivery": "at_least_once", "key": "k" * 40}
 
@@ -64,16 +68,40 @@ def wave(store: Store, size: int) -> int:
     with store.write() as db:
         _append(db, executions, "step_recorded", "turn 6/model", reply)
     with store.write() as db:
-        _append(db, executions, "completed", "", codec.encode({"output": {"result": "done"}}))
-        for one in executions:
-            one.row.update(state=states.Execution.COMPLETED, ownership=states.Ownership.PARKED, finished_ms=db.now_ms)
-        db.many("update_execution", [one.row for one in executions])
-        db.many("delete_owned", [_place(one) for one in executions])
-        db.many("delete_ready", [_place(one) for one in executions])
+        _finish(db, executions)
     return size * TURNS * 2
 
 
-def _row(execution: str) -> dict[str, Any]:
+def function_wave(store: Store, size: int) -> int:
+    """As `wave`, of a durable function whose ten steps run where it does."""
+    clock, random = SystemClock(), SystemRandom()
+    executions = [Execution(_row(new_id("exe", clock, random), lane="w1")) for _ in range(size)]
+    values = [codec.encode(value) for value in VALUES]
+    with store.write() as db:
+        _start(db, executions)
+    with store.write() as db:
+        _claim(db, executions)
+    for number in range(TURNS * 2):
+        with store.write() as db:
+            _append(db, executions, "step_recorded", f"step/{number}", values[number % 2])
+    with store.write() as db:
+        _finish(db, executions)
+    return size * TURNS * 2
+
+
+WAVES: dict[str, Callable[[Store, int], int]] = {"agent": wave, "function": function_wave}
+
+
+def _finish(db: Connection, executions: list[Execution]) -> None:
+    _append(db, executions, "completed", "", codec.encode({"output": {"result": "done"}}))
+    for one in executions:
+        one.row.update(state=states.Execution.COMPLETED, ownership=states.Ownership.PARKED, finished_ms=db.now_ms)
+    db.many("update_execution", [one.row for one in executions])
+    db.many("delete_owned", [_place(one) for one in executions])
+    db.many("delete_ready", [_place(one) for one in executions])
+
+
+def _row(execution: str, lane: str = "") -> dict[str, Any]:
     return {
         "shard": shard_of(execution),
         "id": execution,
@@ -91,8 +119,8 @@ def _row(execution: str) -> dict[str, Any]:
         "updated_ms": 1,
         "finished_ms": None,
         "chain": "c" * 32,
-        "lane": "",
-        "build": "",
+        "lane": lane,
+        "build": lane and "b" * 12,
         "cancel_seq": None,
         "origin": "",
         "kept_by": "",
@@ -105,8 +133,8 @@ def _start(db: Connection, executions: list[Execution]) -> None:
     started = codec.encode({"agent": "w1", "definition": "d" * 24, "input": "p" * 100})
     db.many("insert_execution", [one.row for one in executions])
     db.many("insert_event", [one.event(db.now_ms, "started", "", started) for one in executions])
-    rest = {"company": "default", "lane": "", "kept_by": "", "since_ms": db.now_ms, "ahead_ms": 0, "abandoned": 0}
-    db.many("insert_ready", [{"shard": one.row["shard"], "execution": one.row["id"], **rest} for one in executions])
+    rest = {"company": "default", "kept_by": "", "since_ms": db.now_ms, "ahead_ms": 0, "abandoned": 0}
+    db.many("insert_ready", [{**_place(one), "lane": one.row["lane"], **rest} for one in executions])
 
 
 def _claim(db: Connection, executions: list[Execution]) -> None:
@@ -178,29 +206,42 @@ def _done(one: Execution, address: str, now_ms: int) -> dict[str, Any]:
     }
 
 
-def measure(folder: Path, size: int, seconds: float) -> float:
+def measure(folder: Path, size: int, seconds: float, of: str = "agent", database: str = "") -> float:
     """Return steps per second."""
-    store = open_sqlite(folder / "ceiling.db", clock=SystemClock(), random=SystemRandom())
+    store = _open(folder, database)
     try:
         began, steps = time.perf_counter(), 0
         while time.perf_counter() - began < seconds:
-            steps += wave(store, size)
+            steps += WAVES[of](store, size)
         return steps / (time.perf_counter() - began)
     finally:
         store.close()
+
+
+def _open(folder: Path, database: str) -> Store:
+    if database:
+        from perdure.store.postgres import open_postgres  # noqa: PLC0415 - psycopg is an extra
+
+        return open_postgres(database, random=SystemRandom())
+    return open_sqlite(folder / "ceiling.db", clock=SystemClock(), random=SystemRandom())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--concurrency", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--of", choices=sorted(WAVES), default="agent", help="whose rows")
+    parser.add_argument(
+        "--store", metavar="DSN", default="", help="an empty PostgreSQL database; default: a SQLite file"
+    )
     parser.add_argument(
         "--folder", type=Path, default=None, help="where to write; default: a fresh one beside the code"
     )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder or Path.cwd()) as folder:
-        rate = measure(Path(folder), options.concurrency, options.seconds)
-    print(f"ceiling, SQLite, {options.concurrency} executions a wave: {rate:,.0f} durable steps/s")
+        rate = measure(Path(folder), options.concurrency, options.seconds, options.of, options.store)
+    where = "PostgreSQL" if options.store else "SQLite"
+    print(f"ceiling, {options.of}, {where}, {options.concurrency} executions a wave: {rate:,.0f} durable steps/s")
 
 
 if __name__ == "__main__":

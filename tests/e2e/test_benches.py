@@ -12,6 +12,7 @@ BENCH = Path(__file__).parents[2] / "bench"
 BRIEFLY = {
     "capacity": ["--seconds", "0.3", "--concurrency", "5"],
     "ceiling": ["--seconds", "0.1"],
+    "compare": "--only w1 --peers= --rows SQLite --rounds 1 --seconds 0.1 --no-bar".split(),
     "dispatch": ["--count", "3"],
     "idle": ["--workers", "2", "--seconds", "1", "--no-bar"],
     "long_logs": ["--events", "600", "--turns", "6", "--no-bar"],

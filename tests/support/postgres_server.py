@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,7 +92,9 @@ def running(binaries: Path, *, standby: bool = False) -> Iterator[str]:
 
 
 @contextmanager
-def running_server(binaries: Path, *, standby: bool = False) -> Iterator[Server]:
+def running_server(
+    binaries: Path, *, standby: bool = False, options: Mapping[str, str] = SERVER_OPTIONS
+) -> Iterator[Server]:
     """As `running`, and yield the server itself, which may be stopped and started meanwhile."""
     # Not under pytest's own folder: a socket's path has 107 bytes at most, and another user has to reach it.
     home = Path(tempfile.mkdtemp(prefix="perdure-pg-", dir="/tmp"))
@@ -112,12 +114,12 @@ def running_server(binaries: Path, *, standby: bool = False) -> Iterator[Server]
             "--no-sync",
         ]
         subprocess.run(initdb, check=True, cwd=home, stdout=subprocess.DEVNULL, **as_user)
-        settings = dict(SERVER_OPTIONS)
+        settings = dict(options)
         if standby:
             (data / "standby.signal").touch()
             del settings["max_connections"]  # it must not have fewer than its primary had: initdb's default
-        options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
-        command = [binaries / "postgres", "-D", data, "-k", home, *options]
+        given = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        command = [binaries / "postgres", "-D", data, "-k", home, *given]
         server = Server(f"postgresql://{USER}@/postgres?host={home}", tied_to_us(command), home, as_user)
         server.start()
         try:
