@@ -58,9 +58,89 @@ def w1() -> Iterator[Asked]:
     yield Asked(rows.TASKS_HTTP, 50, "Restate", restate, 3.5)
 
 
+def w2(figures: Figures) -> Iterator[Verdict]:
+    """Yield what is asked of the time from step to step."""
+    gap, one = "gap_p50_ms", "w1/1"
+    for row, raw, most in ((rows.FUNCTION, rows.RAW[0], 3.5), (rows.FUNCTION_POSTGRES, rows.RAW[1], 4.0)):
+        commit = figures.middle(raw.name, one, gap)
+        found = ratio(figures.middle(row.name, one, gap), commit)
+        yield Verdict(f"{row.name}, step to step, over a raw commit", found, most, at_most=True, unit="x")
+    best = figures.best([row.name for row in rows.PEERS if row.equal], one, gap, least=True)
+    found = figures.middle(rows.FUNCTION.name, one, gap)
+    what = f"{rows.FUNCTION.name}, step to step, and the best peer's"
+    yield Verdict(what, found, best and best[0], at_most=True, unit=" ms")
+
+
+def w3(figures: Figures) -> Iterator[Verdict]:
+    """Yield what is asked of recovery."""
+    best = figures.best([row.name for row in rows.W3 if not row.ours], "w3", "all_s", least=True)
+    for row in rows.OWN_W3:
+        found = figures.middle(row.name, "w3", "all_s")
+        what = f"{row.name}, all ended after the kill, and the best peer's"
+        yield Verdict(what, found, best and best[0], at_most=True, unit=" s")
+        for fact, text in (
+            ("recorded_again", "recorded steps run again"),
+            ("missing", "executions that neither ended nor say what is unknown"),
+        ):
+            yield Verdict(f"{row.name}, {text}", figures.worst(row.name, "w3", fact), 0, at_most=True)
+    doubled = figures.worst(rows.ONCE_HTTP.name, "w3", "doubled")
+    yield Verdict(f"{rows.ONCE_HTTP.name}, tool bodies doubled", doubled, 0, at_most=True)
+    for row in (rows.FUNCTION_HTTP, rows.PAIR_HTTP):
+        first = figures.middle(row.name, "w3", "first_s")
+        yield Verdict(f"{row.name}, first step after the kill", first, 0.5, at_most=True, unit=" s")
+
+
+PAYLOAD = 1024 + 100
+"""Bytes of a parked execution that are its own: a model's reply, and its input."""
+
+
+def w4(figures: Figures) -> Iterator[Verdict]:
+    """Yield what is asked of waiting."""
+    others = [row.name for row in rows.W4 if not row.ours and row.equal]
+    smallest = figures.best([name for name in others if name != "Restate"], "w4", "bytes", least=True)
+    quickest = figures.best(others, "w4", "resumed_per_second")
+    for row in (rows.FUNCTION, rows.FUNCTION_POSTGRES):
+        stored = figures.middle(row.name, "w4", "bytes")
+        yield Verdict(f"{row.name}, bytes stored for one that waits", stored, PAYLOAD + 1024, at_most=True)
+        what = f"{row.name}, bytes stored for one that waits, and the best comparable peer's"
+        yield Verdict(what, stored, smallest and smallest[0], at_most=True)
+        found = ratio(figures.middle(row.name, "w4", "resumed_per_second"), quickest and quickest[0])
+        what = f"{row.name}, resumed per second over the best peer"
+        yield Verdict(what, found, 5.0 if quickest else None, unit="x")
+        few, many = (figures.middle(row.name, "w4", f"wake_{which}_ms") for which in ("few", "many"))
+        what = f"{row.name}, waking one among all, over one among few"
+        yield Verdict(what, ratio(many, few), 1.5, at_most=True, unit="x")
+        yield from _of_a_million(figures, row)
+
+
+def _of_a_million(figures: Figures, row: Row) -> Iterator[Verdict]:
+    """Yield what is asked where a million were parked."""
+    tenth, million = (figures.middle(row.name, f"w4/{size}", "memory_kb") for size in ("100k", "1M"))
+    if tenth is not None and million is not None:
+        slope = (million * 1_000_000 - tenth * 100_000) / 900_000
+        yield Verdict(f"{row.name}, KB of memory for each from 100,000 to 1,000,000", slope, 0.1, at_most=True)
+        few, many = (figures.middle(row.name, f"w4{size}", "wake_many_ms") for size in ("", "/1M"))
+        what = f"{row.name}, waking one among 1,000,000, over one among few"
+        yield Verdict(what, ratio(many, few), 1.5, at_most=True, unit="x")
+
+
+def tell(verdicts: Sequence[Verdict]) -> bool:
+    """Print what is asked and whether it is so; say whether nothing was missed."""
+    print("\nasked of Perdure\n")
+    for verdict in verdicts:
+        print(verdict.shown())
+    missed = [verdict for verdict in verdicts if verdict.judged and not verdict.held]
+    unjudged = sum(not verdict.judged for verdict in verdicts)
+    print(f"\n{len(verdicts) - len(missed) - unjudged} held, {len(missed)} missed, {unjudged} not judged")
+    return not missed
+
+
 def judge(figures: Figures, workloads: Sequence[str]) -> list[Verdict]:
     """Judge what was run."""
     found: list[Verdict] = []
     if "w1" in workloads:
         found += [asked.verdict(figures) for asked in w1()]
+    for name, asked in (("w2", w2), ("w3", w3), ("w4", w4)):
+        if name in workloads:
+            found += asked(figures)
     return found

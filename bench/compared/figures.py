@@ -29,6 +29,10 @@ class Figures:
         values = self.all(row, workload, what)
         return median(values) if values else None
 
+    def worst(self, row: str, workload: str, what: str) -> float | None:
+        """Return the most over the rounds, where one is too many; None if there is none."""
+        return max(self.all(row, workload, what), default=None)
+
     def best(self, rows: Iterable[str], workload: str, what: str, *, least: bool = False) -> tuple[float, str] | None:
         """Return the best of the rows' medians, and whose it is."""
         found = [(value, row) for row in rows if (value := self.middle(row, workload, what)) is not None]

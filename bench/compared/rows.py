@@ -35,15 +35,17 @@ class Row:
 
 OURS = "perdure"
 CEILING = "ceiling"
+ONE = "server+worker+driver"
+THREE = "server | worker | driver"
 
-FUNCTION = Row("Perdure function, SQLite", OURS, "function", "server+worker+driver")
-FUNCTION_POSTGRES = Row(
-    "Perdure function, PostgreSQL", OURS, "function-postgres", "server+worker+driver | database", database=True
-)
-FUNCTION_HTTP = Row("Perdure function, HTTP worker", OURS, "function-http", "server | worker | driver")
-AGENT = Row("Perdure agent, SQLite", OURS, "agent", "server+worker+driver")
-AGENT_HTTP = Row("Perdure agent, HTTP worker", OURS, "agent-http", "server | worker | driver")
-TASKS_HTTP = Row("Perdure tasks alone, HTTP worker", OURS, "tasks-http", "server | worker | driver", at=(50,))
+FUNCTION = Row("Perdure function, SQLite", OURS, "function", ONE)
+FUNCTION_POSTGRES = Row("Perdure function, PostgreSQL", OURS, "function-postgres", f"{ONE} | database", database=True)
+FUNCTION_HTTP = Row("Perdure function, HTTP worker", OURS, "function-http", THREE)
+AGENT = Row("Perdure agent, SQLite", OURS, "agent", ONE)
+AGENT_HTTP = Row("Perdure agent, HTTP worker", OURS, "agent-http", THREE)
+TASKS_HTTP = Row("Perdure tasks alone, HTTP worker", OURS, "tasks-http", THREE, at=(50,))
+ONCE_HTTP = Row("Perdure function, HTTP worker, tools at_most_once", OURS, "once-http", THREE, at=())
+PAIR_HTTP = Row("Perdure function, two HTTP workers, one killed", OURS, "pair-http", f"{THREE} | worker", at=())
 CEILINGS = tuple(
     Row(f"ceiling: {of}'s rows, {name}", CEILING, of, roles, database=database, at=(50,))
     for of, name, roles, database in (
@@ -52,6 +54,31 @@ CEILINGS = tuple(
         ("agent", "SQLite", "one loop", False),
     )
 )
-OWN = (FUNCTION, FUNCTION_POSTGRES, FUNCTION_HTTP, AGENT, AGENT_HTTP, TASKS_HTTP)
-PEERS: tuple[Row, ...] = ()
-ROWS = (*CEILINGS, *OWN, *PEERS)
+RAW = tuple(
+    Row(f"raw commit of a row, {name}", CEILING, "commit", roles, database=database, at=(1,))
+    for name, roles, database in (("SQLite", "one loop", False), ("PostgreSQL", "one loop | database", True))
+)
+OWN = (FUNCTION, FUNCTION_POSTGRES, FUNCTION_HTTP, AGENT, AGENT_HTTP, TASKS_HTTP, ONCE_HTTP, PAIR_HTTP)
+ABSURD, ABSURD_ASKED = (
+    Row("Absurd, PostgreSQL, backlog", "absurd", "backlog", "worker+driver | database", database=True),
+    Row("Absurd, PostgreSQL, each awaited", "absurd", "asked", "worker+driver | database", database=True),
+)
+PEERS = (
+    Row("Restate", "restate", "default", THREE),
+    ABSURD,
+    ABSURD_ASKED,
+    Row("DBOS, SQLite", "dbos", "sqlite", ONE),
+    Row("DBOS, SQLite switched to WAL", "dbos", "sqlite-wal", ONE),
+    Row("DBOS, PostgreSQL", "dbos", "postgres", f"{ONE} | database", database=True),
+    Row("LangGraph, SQLite", "langgraph", "sqlite", ONE),
+    Row("LangGraph, PostgreSQL", "langgraph", "postgres", f"{ONE} | database", database=True),
+    Row("Temporal, SQLite", "temporal", "file", "server | worker+driver"),
+    Row("Temporal, SQLite, local", "temporal", "file-local", "server | worker+driver", durable="each workflow task"),
+)
+ROWS = (*CEILINGS, *RAW, *OWN, *PEERS)
+
+OWN_W3 = (FUNCTION, FUNCTION_HTTP, PAIR_HTTP, ONCE_HTTP)
+W3 = (*OWN_W3, *(row for row in PEERS if row.mode not in ("backlog", "sqlite-wal")))
+"""Who is killed."""
+W4 = (FUNCTION, FUNCTION_POSTGRES, *(row for row in PEERS if row.mode not in ("backlog", "sqlite-wal", "file-local")))
+"""Who waits."""

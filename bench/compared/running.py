@@ -42,14 +42,14 @@ class Place:
     """By peer."""
     made: int = 0
 
-    def run(self, row: Row, workload: str, **options: float) -> dict[str, Any]:
-        """Run it; return its figures. Raises `NotRun`."""
+    def run(self, row: Row, workload: str, patient: bool = False, /, **options: float) -> dict[str, Any]:
+        """Run it; return its figures. Raises `NotRun`; unless `patient`, also for one that takes too long."""
         runner = BENCH / "peers" / f"on_{row.peer}.py"
         python = self.pythons.get(row.peer, Path(sys.executable))
         with self._folder() as folder, self._database(row) as database:
             command = [str(python), str(runner), workload, "--mode", row.mode, "--folder", str(folder), *database]
             command += [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
-            return _run(command)
+            return _run(command, None if patient else GIVE_UP_SECONDS)
 
     @contextmanager
     def _folder(self) -> Iterator[Path]:
@@ -76,16 +76,16 @@ class Place:
                 admin.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
-def _run(command: list[str]) -> dict[str, Any]:
+def _run(command: list[str], give_up_seconds: float | None) -> dict[str, Any]:
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     try:
-        said, complaints = process.communicate(timeout=GIVE_UP_SECONDS)
+        said, complaints = process.communicate(timeout=give_up_seconds)
     except BaseException as error:
         end(process)
         if isinstance(error, subprocess.TimeoutExpired):
-            raise NotRun(f"gave up after {GIVE_UP_SECONDS} s") from None
+            raise NotRun(f"gave up after {give_up_seconds} s") from None
         raise
     lines = said.splitlines()
     if process.returncode != 0 or not lines:

@@ -5,24 +5,32 @@ SQLite, a worker process, and this one starting executions).
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import sqlite3
+import subprocess
 import sys
-from collections.abc import Awaitable, Sequence
+import time
+from collections import Counter
+from collections.abc import Awaitable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psycopg
 from plain_http import Client
-from workloads import STEPS, TURNS, Contender, body, contest, did, ended, until
+from step_log import ENDED, STEPS, TURNS, Told, body, did, ended, told
+from workloads import Contender, at_once, contest, until
 
 from perdure import Agent, durable, tool
 from perdure.client.discover import running_server
 from perdure.client.http import HttpApi
 from perdure.database import open_database
 from perdure.engine.sweep import LOCAL_WORKER
-from perdure.flow import step
+from perdure.flow import signal, step
 from perdure.flow.durable import durable_definition
 from perdure.models.catalog import Catalog
 from perdure.models.port import ModelReply, ModelRequest, ToolCall, Usage
@@ -50,6 +58,27 @@ async def w1_function(execution: str) -> str:
         await step(body, execution, number, name="tool" if number % 2 else "model")
     ended(execution)
     return "done"
+
+
+@durable
+async def once_function(execution: str) -> str:
+    """The same, and no tool's body ever starts twice."""
+    for number in range(STEPS):
+        if number % 2:
+            await step(body, execution, number, name="tool", delivery="at_most_once")
+        else:
+            await step(body, execution, number, name="model")
+    ended(execution)
+    return "done"
+
+
+@durable
+async def w4_function(execution: str) -> Any:
+    """Ask a model, wait for a signal, call a tool."""
+    await step(body, execution, 0, name="model")
+    said = await signal("go")
+    await step(body, execution, 1, name="tool")
+    return said
 
 
 @tool
@@ -88,6 +117,8 @@ SERVED: dict[str, tuple[str, Any]] = {
     "function": ("w1_function", w1_function),
     "agent": ("agent", agent),
     "tasks": ("many", many),
+    "pair": ("w1_function", w1_function),
+    "once": ("once_function", once_function),
 }
 """By the first word of a mode: what is run, and its name in this module."""
 
@@ -97,6 +128,44 @@ class Perdure(Contender):
     """What all modes share: executions are started and waited for by the verbs."""
 
     api: Api = field(init=False)
+    ids: dict[str, str] = field(default_factory=dict[str, str])
+    """Of executions, by our names for them."""
+
+    def query(self, query: str) -> list[Any]:
+        """Ask the store itself, as a witness that shares no code with the engine."""
+        if self.options.database:
+            with psycopg.connect(self.options.database) as database:
+                return list(database.execute(query.encode()).fetchall())
+        file = f"file:{self.options.folder / 'store.db'}?mode=ro"
+        with closing(sqlite3.connect(file, uri=True, timeout=30)) as database:
+            return database.execute(query).fetchall()
+
+    async def recovered(self, lines: Sequence[Told], killed_ns: int) -> dict[str, Any]:
+        """Compare what bodies told with what the store recorded, and when."""
+        at_ms = {(name, step): when for name, step, when in self._recorded()}
+        wall_ns = time.time_ns() - time.monotonic_ns()
+        runs: dict[tuple[str, int], list[Told]] = {}
+        for line in lines:
+            runs.setdefault((line.execution, line.step), []).append(line)
+        again = [
+            key
+            for key, made in runs.items()
+            if len(made) > 1 and key in at_ms and at_ms[key] < (made[-1].at_ns + wall_ns) // 1_000_000
+        ]
+        finished = {line.execution for line in lines if line.step == ENDED}
+        return {"recorded_again": len(again), "missing": self.options.count - len(finished)}
+
+    def _recorded(self) -> Iterator[tuple[str, int, int]]:
+        """Yield what the store has recorded: execution, step, and when."""
+        names = {
+            execution: json.loads(data)["input"]
+            for execution, data in self.query("SELECT execution, data FROM events WHERE kind = 'started'")
+        }
+        wanted = "SELECT execution, address, at_ms FROM events WHERE kind IN ('step_recorded', 'task_completed')"
+        for execution, address, at_ms in self.query(wanted):
+            kind, _, occurrence = address.partition("/")
+            number = 2 * (int(occurrence or 1) - 1) + (kind == "tool")
+            yield names[execution], number, at_ms
 
     @property
     def steps(self) -> int:
@@ -133,6 +202,8 @@ class OneProcess(Perdure):
         async def run() -> Any:
             return await work
 
+        if self.options.workload == "w3":  # here, everything is in the process that will be killed
+            return asyncio.run(run())
         self.service.start()
         self.node = self._open_store()
         self.node.start(self.service.loop)
@@ -153,6 +224,32 @@ class OneProcess(Perdure):
     async def close(self) -> None:
         await self.refuse_failures()
 
+    async def work(self, executions: Sequence[str]) -> None:
+        await self.open()
+        if not self.options.again:
+            await at_once(20, self._start, executions)
+        await asyncio.Event().wait()
+
+    async def _start(self, execution: str) -> None:
+        self.ids[execution] = (await self.api.start(start_request(self.declared, (execution,), {}, None))).id
+
+    async def park(self, execution: str) -> None:
+        self.ids[execution] = (await self.api.start(start_request(w4_function, (execution,), {}, None))).id
+
+    async def all_parked(self, count: int) -> None:
+        query = "SELECT count(*) FROM executions WHERE ownership = 'parked'"
+
+        async def parked() -> bool:
+            return (await asyncio.to_thread(self.query, query))[0][0] >= count
+
+        await until(parked, "all to wait")
+
+    async def release(self, execution: str) -> None:
+        await self.api.signal(self.ids[execution], "go", "yes")
+
+    async def ended(self, execution: str) -> None:
+        await self.api.wait(self.ids[execution])
+
     def _open_store(self) -> Node:
         models = Catalog(scripted=SCRIPTS)
         if self.options.database:
@@ -163,7 +260,7 @@ class OneProcess(Perdure):
         if isinstance(self.declared, Agent):
             options = WorkerOptions(slots=SLOTS, id_prefix=LOCAL_WORKER)
             return tool_worker(self.node.tasks("default"), [self.declared], options)
-        definitions = [durable_definition(self.declared)]
+        definitions = [durable_definition(self.declared), durable_definition(w4_function)]
         source, own = partial(DirectFunctionSource, self.node, "default"), FunctionOptions(id_prefix=LOCAL_WORKER)
         return FunctionWorker(source, self.node.tasks("default"), definitions, own)
 
@@ -176,6 +273,9 @@ class ThreeProcesses(Perdure):
     worker_process: int = 0
     client: Client = field(init=False)
     spec: Any = None
+    unknown: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    """Effects of which nobody knows whether they happened."""
+    settled_ns: int = 0
     before_its_end: int = 0
     """The `seq` of the last event but one: the driver follows a log from there, and so hears of its end alone."""
 
@@ -203,11 +303,7 @@ class ThreeProcesses(Perdure):
 
     async def open(self) -> None:
         self.start_worker()
-
-        async def connected() -> bool:
-            return bool(await self.api.workers())
-
-        await until(connected, "no worker connected")
+        await self._connected(1)
         first = await self.api.start(start_request(self.declared, ("first",), {}, None))
         await self.api.wait(first.id)
         self.before_its_end = len(await self.api.events(first.id)) - 1
@@ -221,9 +317,63 @@ class ThreeProcesses(Perdure):
         if b"event: completed" not in said:
             raise SystemExit(f"{started['id']} did not complete: {said[:300]!r}")
 
-    def start_worker(self) -> None:
+    async def _connected(self, count: int) -> None:
+        async def connected() -> bool:
+            return len(await self.api.workers()) >= count
+
+        await until(connected, "no worker connected")
+
+    def start_worker(self, *, again: bool = False) -> subprocess.Popen[Any]:
         command = [*PERDURE, "worker", f"on_perdure:{self.served[0]}", "--slots", str(SLOTS), "--log-level", "warning"]
-        self.worker_process = self.start(command, **self.environment).pid
+        if self.pair and again:
+            return self.started[-1]  # it is there already
+        worker = self.start(command, **self.environment)
+        self.worker_process = worker.pid
+        if self.pair:
+            self.start(command, **self.environment)
+        return worker
+
+    @property
+    def pair(self) -> bool:
+        return self.options.mode == "pair-http"
+
+    async def submit(self, executions: Sequence[str]) -> None:
+        await self._connected(2 if self.pair else 1)
+        spec = start_request(self.declared, ("",), {}, None).spec
+
+        async def start(execution: str) -> None:
+            await self.client.ask("POST", routes.EXECUTIONS, {"spec": spec, "input": execution})
+
+        await at_once(20, start, executions)
+
+    async def settled(self, log: Path) -> bool:
+        """Where tools act at most once, an execution with an unknown outcome goes no further by itself."""
+        finished = {line.execution for line in told(log) if line.step == ENDED}
+        if self.options.mode == "once-http" and len(finished) < self.options.count:
+            unknown = await self.api.effects(state="uncertain")
+            self.unknown = {(effect.execution, effect.address) for effect in unknown}
+            self.settled_ns = time.monotonic_ns()
+            return len(finished) + len({execution for execution, _ in self.unknown}) >= self.options.count
+        return len(finished) >= self.options.count
+
+    async def recovered(self, lines: Sequence[Told], killed_ns: int) -> dict[str, Any]:
+        found = await super().recovered(lines, killed_ns)
+        if self.pair:
+            found["first_s"] = _first_taken_over(lines, killed_ns, self.worker_process)
+        if self.options.mode == "once-http":
+            for execution, address in self.unknown:
+                await self.api.rule(execution, address, "happened", by="bench", value="seen")
+            log = self.options.folder / "steps.log"
+            await until(lambda: Contender.settled(self, log), "all to end after rulings")
+            made = Counter((line.execution, line.step) for line in told(log) if line.step % 2 and line.step != ENDED)
+            found |= {
+                "unknown": len(self.unknown),
+                "doubled": sum(number - 1 for number in made.values()),
+                "missing": 0,
+            }
+            if self.unknown:
+                found["all_s"] = (self.settled_ns - killed_ns) / 1e9
+        return found
 
     async def close(self) -> None:
         await self.refuse_failures()
@@ -232,6 +382,13 @@ class ThreeProcesses(Perdure):
 
     def processes(self) -> dict[str, int]:
         return {**super().processes(), "server": self.server_process, "worker": self.worker_process}
+
+
+def _first_taken_over(lines: Sequence[Told], killed_ns: int, killed: int) -> float:
+    """Return the seconds until a step was made of an execution that the killed worker had."""
+    holders = {line.execution: line.process for line in lines if line.at_ns <= killed_ns}
+    after = [line for line in lines if line.at_ns > killed_ns and line.process != killed]
+    return min(line.at_ns - killed_ns for line in after if holders.get(line.execution) == killed) / 1e9
 
 
 PERDURE = (sys.executable, "-m", "perdure")

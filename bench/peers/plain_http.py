@@ -43,7 +43,9 @@ class Client:
     async def close(self) -> None:
         """Close what is open."""
         while self._idle:
-            self._idle.pop()[1].close()
+            _, writer = self._idle.pop()
+            writer.close()
+            await writer.wait_closed()
 
     async def _connect(self) -> _Connection:
         parts = urlsplit(self.url)

@@ -11,12 +11,13 @@ import argparse
 import asyncio
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
 import time
+import traceback
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,70 +25,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-TURNS = 5
-STEPS = TURNS * 2
-SLOW_STEP = 3
-"""In W3 this one takes a while, so that all executions are under way at once."""
-SLOW_SECONDS = 0.2
-STEP_LOG = "BENCH_STEP_LOG"
-"""Names the file to which bodies tell that they ran. Without it they tell nobody."""
+from costs import cpu_seconds, database_bytes, is_sqlite, memory_kb, sqlite_bytes
+from step_log import ENDED, STEP_LOG, STEPS, Told, told
+
 WARM = 3
 POLL_SECONDS = 0.01
 PATIENCE_SECONDS = 90.0
-TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
-
-_dice = random.Random(7)  # noqa: S311 - text that no database can make smaller, the same in each run
-_LETTERS = "abcdefghijklmnopqrstuvwxyz 0123456789"
-REPLIES = ["".join(_dice.choices(_LETTERS, k=1024)) for _ in range(32)]
-RESULTS = ["".join(_dice.choices(_LETTERS, k=512)) for _ in range(32)]
-
-
-class StepLog:
-    """A file of lines `execution step monotonic-nanoseconds`, which outlives whoever is killed. Open it lazily: forks
-    and worker processes append to the same one."""
-
-    def __init__(self) -> None:
-        self._descriptor: int | None = None
-
-    def tell(self, execution: str, step: int) -> None:
-        """Append one line, if anybody wants to know."""
-        if self._descriptor is None:
-            path = os.environ.get(STEP_LOG)
-            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600) if path else -1
-        if self._descriptor >= 0:
-            os.write(self._descriptor, b"%s %d %d\n" % (execution.encode(), step, time.monotonic_ns()))
-
-
-_log = StepLog()
-ENDED = -1
-"""In a step log: the execution's code has come to its end."""
-
-
-async def body(execution: str, step: int) -> str:
-    """Be step number `step` of an execution: even ones ask a model, odd ones call a tool."""
-    if step == SLOW_STEP and execution.startswith("w3"):
-        await asyncio.sleep(SLOW_SECONDS)
-    return did(execution, step)
-
-
-def did(execution: str, step: int) -> str:
-    """Tell that a step's body ran, and return what it gives."""
-    _log.tell(execution, step)
-    return (RESULTS if step % 2 else REPLIES)[step % 32]
-
-
-def ended(execution: str) -> None:
-    """Say that an execution's code has come to its end."""
-    _log.tell(execution, ENDED)
-
-
-def told(path: Path) -> list[tuple[str, int, int]]:
-    """Return what a step log holds: execution, step, nanoseconds. A line that is not whole yet is left out."""
-    if not path.exists():
-        return []
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    parts = [line.split() for line in lines if line.endswith("\n")]
-    return [(name, int(step), int(when)) for name, step, when in parts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +51,10 @@ class Options:
     """Of executions, in W3 and W4."""
     again: bool = False
     """Of a worker in W3: it is the successor of one that was killed."""
+
+
+Workload = Callable[[Any], Awaitable[dict[str, Any]]]
+"""Of a contender; returns what was found."""
 
 
 @dataclass
@@ -146,6 +93,17 @@ class Contender(ABC):
         """W3: be a worker, until this process is killed."""
         raise NotImplementedError
 
+    def start_worker(self, *, again: bool = False) -> subprocess.Popen[Any]:
+        """W3: start a process that is a worker. `again`: after another one was killed."""
+        given = self.options
+        command = [sys.executable, sys.argv[0], "work", "--mode", given.mode, "--folder", given.folder]
+        command += ["--database", given.database, "--count", given.count, *(["--again"] if again else [])]
+        return self.start([str(part) for part in command])
+
+    async def recovered(self, lines: Sequence[Told], killed_ns: int) -> dict[str, Any]:
+        """W3: return what else there is to say of a recovery, once all have ended."""
+        return {}
+
     async def park(self, execution: str) -> None:
         """W4: start an execution that makes a model step, waits for a signal, and makes a tool step."""
         raise NotImplementedError
@@ -158,9 +116,22 @@ class Contender(ABC):
         """W4: send it the signal."""
         raise NotImplementedError
 
+    async def ended(self, execution: str) -> None:
+        """W4: return once it has ended."""
+        raise NotImplementedError
+
     async def all_ended(self, executions: Sequence[str]) -> None:
         """W4: return once all of them have ended."""
-        return
+        await at_once(AT_ONCE, self.ended, executions)
+
+    async def settled(self, log: Path) -> bool:
+        """W3: say whether every execution has come as far as it can by itself."""
+        return len({line.execution for line in told(log) if line.step == ENDED}) >= self.options.count
+
+    @property
+    def own(self) -> dict[str, Workload]:
+        """Workloads that are measured in another way for this contender."""
+        return {}
 
     def drive(self, work: Awaitable[Any]) -> Any:
         """Run the driver. A runtime that has a loop for its verbs runs it there."""
@@ -170,9 +141,11 @@ class Contender(ABC):
 
         return asyncio.run(run())
 
-    def stored(self) -> int:
-        """Return the bytes that its store takes."""
-        return sum(file.stat().st_size for file in self.options.folder.rglob("*") if file.is_file())
+    async def stored(self) -> int:
+        """Return the bytes that its store takes: of files, or of its database."""
+        if self.options.database:
+            return database_bytes(self.options.database)
+        return sum(sqlite_bytes(file) for file in self.options.folder.rglob("*") if is_sqlite(file))
 
     def processes(self) -> dict[str, int]:
         """Return the processes that take part, by their roles. Children count with their parents."""
@@ -248,14 +221,14 @@ async def w1(contender: Contender) -> dict[str, Any]:
     await contender.open()
     await at_once(min(options.concurrency, WARM), contender.run, [f"warm-{number}" for number in range(WARM)])
     if options.concurrency > WARM:
-        await _closed_loop(contender, "warm", min(0.5, options.seconds))
-    before, began = _spent(contender), time.perf_counter()
+        await _closed_loop(contender, "warmer", min(0.5, options.seconds))
+    before, began = spent(contender), time.perf_counter()
     took = await _closed_loop(contender, "run", options.seconds)
     seconds = time.perf_counter() - began
-    cpu_ms = {role: (spent - before[role]) * 1000 / len(took) for role, spent in _spent(contender).items()}
+    cpu_ms = {role: (after - before[role]) * 1000 / len(took) for role, after in spent(contender).items()}
     await contender.close()
     found = {"executions": len(took), "seconds": seconds, "steps_per_second": len(took) * contender.steps / seconds}
-    return {**found, "p50_ms": quantile(took, 0.5), "p99_ms": quantile(took, 0.99), "cpu_ms": cpu_ms, **_gaps(log)}
+    return {**found, "p50_ms": quantile(took, 0.5), "p99_ms": quantile(took, 0.99), "cpu_ms": cpu_ms, **gaps_of(log)}
 
 
 async def _closed_loop(contender: Contender, prefix: str, seconds: float) -> list[float]:
@@ -274,80 +247,132 @@ async def _closed_loop(contender: Contender, prefix: str, seconds: float) -> lis
     return took
 
 
-def _gaps(log: Path) -> dict[str, float]:
+def gaps_of(log: Path) -> dict[str, float]:
     """Return quantiles of the milliseconds between the starts of two steps of an execution that follow each other."""
     by_execution: dict[str, list[int]] = {}
-    for execution, step, when in told(log):
-        if execution.startswith("run") and step != ENDED:
-            by_execution.setdefault(execution, []).append(when)
+    for line in told(log):
+        if line.execution.startswith("run") and line.step != ENDED:
+            by_execution.setdefault(line.execution, []).append(line.at_ns)
     gaps = [(b - a) / 1e6 for at in by_execution.values() for a, b in pairwise(at)]
     return {"gap_p50_ms": quantile(gaps, 0.5), "gap_p99_ms": quantile(gaps, 0.99)} if gaps else {}
 
 
-def _spent(contender: Contender) -> dict[str, float]:
+def spent(contender: Contender) -> dict[str, float]:
+    """Return the CPU seconds of the processes that take part, by their roles."""
     return {role: cpu_seconds(pid) for role, pid in contender.processes().items()}
 
 
-def cpu_seconds(leader: int) -> float:
-    """Return the CPU time of a process, of its living descendants, and of the children that it has seen end."""
-    ticks = 0
-    for pid in family(leader):
-        with suppress(OSError):
-            ticks += sum(map(int, _facts(pid)[11:15]))
-    return ticks / TICKS_A_SECOND
+# -- W3 ----------------------------------------------------------------------------------------------------------------
 
 
-def family(leader: int) -> list[int]:
-    """Return a process and its descendants, without what this program started for itself."""
-    parents: dict[int, int] = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            parents[int(entry.name)] = int(_facts(int(entry.name))[1])
-    found = [leader]
-    if leader != os.getpid():
-        for member in found:
-            found += [pid for pid, parent in parents.items() if parent == member]
-    return found
+def w3_names(count: int) -> list[str]:
+    return [f"w3-{number}" for number in range(count)]
 
 
-def _facts(pid: int) -> list[str]:
-    """Return the fields of /proc/PID/stat that follow the name."""
-    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+async def w3(contender: Contender) -> dict[str, Any]:
+    """Kill the worker when half of all steps were made, start another one at once, and see all executions to an end."""
+    options = contender.options
+    log, names = options.folder / "steps.log", w3_names(options.count)
+    os.environ[STEP_LOG] = str(log)
+    await contender.serve()
+    worker = contender.start_worker()
+    submitting = asyncio.ensure_future(contender.submit(names))
+    await until(lambda: _begun(log, options.count * contender.steps // 2), "half of the steps")
+    killed_ns = time.monotonic_ns()
+    contender.end(worker, signal.SIGKILL)
+    contender.start_worker(again=True)
+    await submitting
+    before = [line for line in told(log) if line.at_ns <= killed_ns]
+    await until(lambda: contender.settled(log), "all executions to end")
+    lines = told(log)
+    after = [line for line in lines if line.at_ns > killed_ns and line.process != worker.pid]
+    made = Counter((line.execution, line.step) for line in lines if line.step != ENDED)
+    return {
+        "made_before": len([line for line in before if line.step != ENDED]),
+        "first_s": (min(line.at_ns for line in after) - killed_ns) / 1e9,
+        "all_s": (max(line.at_ns for line in after) - killed_ns) / 1e9,
+        "completed": len({line.execution for line in lines if line.step == ENDED}),
+        "run_again": sum(number - 1 for number in made.values()),
+        **await contender.recovered(lines, killed_ns),
+    }
 
 
-def memory_kb(contender: Contender) -> float:
-    """Return the memory of all processes that take part, what they share counted once."""
-    total = 0
-    for leader in contender.processes().values():
-        for pid in family(leader):
-            with suppress(OSError, IndexError):
-                text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
-                total += int(text.split("\nPss:")[1].split()[0])
-    return float(total)
+async def _begun(log: Path, steps: int) -> bool:
+    return sum(line.step != ENDED for line in told(log)) >= steps
+
+
+# -- W4 ----------------------------------------------------------------------------------------------------------------
+
+SETTLE_SECONDS = 2.0
+"""Before memory and bytes are looked at: what is on its way to the disk, or out of a cache, may arrive."""
+WAKES = 10
+AT_ONCE = 50
+
+
+async def w4(contender: Contender) -> dict[str, Any]:
+    """Park executions, look at what they cost while they wait, wake a few one by one, then all."""
+    count = contender.options.count
+    await contender.serve()
+    await contender.open()
+    warm = [f"warm-{number}" for number in range(WARM)]
+    await at_once(AT_ONCE, contender.park, warm)
+    await contender.all_parked(len(warm))
+    few_ms = await _wake(contender, warm)
+    names = [f"w4-{number}" for number in range(count)]
+    memory, stored, began = memory_kb(contender.processes().values()), await contender.stored(), time.perf_counter()
+    await at_once(AT_ONCE, contender.park, names)
+    await contender.all_parked(count + len(warm))
+    parking = time.perf_counter() - began
+    await asyncio.sleep(SETTLE_SECONDS)
+    found = {
+        "parked": count,
+        "parked_per_second": count / parking,
+        "memory_kb": (memory_kb(contender.processes().values()) - memory) / count,
+        "bytes": (await contender.stored() - stored) / count,
+    }
+    many_ms = await _wake(contender, names[:WAKES])
+    began = time.perf_counter()
+    await at_once(AT_ONCE, contender.release, names[WAKES:])
+    await contender.all_ended([*warm, *names])
+    resumed = (count - WAKES) / (time.perf_counter() - began)
+    await contender.close()
+    return {**found, "resumed_per_second": resumed, "wake_few_ms": few_ms, "wake_many_ms": many_ms}
+
+
+async def _wake(contender: Contender, names: Sequence[str]) -> float:
+    """Return the median of the milliseconds from a signal to the end of what waited for it."""
+    took: list[float] = []
+    for name in names:
+        began = time.perf_counter()
+        await contender.release(name)
+        await contender.ended(name)
+        took.append((time.perf_counter() - began) * 1000)
+    return quantile(took, 0.5)
 
 
 # -- the program -------------------------------------------------------------------------------------------------------
 
 
-def contest(
-    contender: Callable[[Options], Contender], more: dict[str, Callable[[Any], Awaitable[dict[str, Any]]]] | None = None
-) -> None:
-    """Run the workload that the command line names, print what was found as one line of JSON, and end the process.
+WORKLOADS: dict[str, Workload] = {"w1": w1, "w3": w3, "w4": w4}
 
-    `more`: workloads that only this contender has.
-    """
+
+def contest(contender: Callable[[Options], Contender]) -> None:
+    """Run the workload that the command line names, print what was found as one line of JSON, and end the process."""
     options = read_options()
     it = contender(options)
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # so that what it started ends too
     if options.workload == "work":
-        it.drive(it.work([f"w3-{number}" for number in range(options.count)]))
+        it.drive(it.work(w3_names(options.count)))
         return
-    workloads: dict[str, Any] = {"w1": w1, **(more or {})}
     try:
-        found = it.drive(workloads[options.workload](it))
-    finally:
-        it.end_all()
-    print(json.dumps(found), flush=True)
-    os._exit(0)  # some runtimes leave threads behind
+        print(json.dumps(it.drive({**WORKLOADS, **it.own}[options.workload](it))), flush=True)
+        code = 0
+    except BaseException:  # noqa: BLE001 - told, and the process ends
+        traceback.print_exc()
+        code = 1
+    it.end_all()
+    sys.stderr.flush()
+    os._exit(code)  # some runtimes leave threads behind
 
 
 def read_options() -> Options:

@@ -86,7 +86,7 @@ def test_decisions_say_context_decision_and_consequences() -> None:
 
 
 def test_locks_hold_hashes_and_no_addresses() -> None:
-    for name, text in texts("requirements/*.txt"):
+    for name, text in texts("requirements/*.txt", "bench/peers/*.txt"):
         lines = [line for line in text.splitlines() if line and not line.lstrip().startswith("#")]
         starts = [number for number, line in enumerate(lines) if not line.startswith(" ")]
         assert starts, f"{name} is empty"

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from compared import bars, rows
+from compared.figures import Figures, Verdict
+from compared.running import kind_of
+from plain_http import Client, Refused
+from step_log import Told, told
 
 BENCH = Path(__file__).parents[2] / "bench"
 BRIEFLY = {
     "capacity": ["--seconds", "0.3", "--concurrency", "5"],
     "ceiling": ["--seconds", "0.1"],
-    "compare": "--only w1 --peers= --rows SQLite --rounds 1 --seconds 0.1 --no-bar".split(),
+    "compare": ["--only=w1", "--peers=", "--rows=function, SQLite", "--rounds=1", "--seconds=0.1", "--no-bar"],
     "dispatch": ["--count", "3"],
     "idle": ["--workers", "2", "--seconds", "1", "--no-bar"],
     "long_logs": ["--events", "600", "--turns", "6", "--no-bar"],
@@ -23,9 +29,9 @@ BRIEFLY = {
     "timers": ["--timers", "200", "--window", "1", "--leases", "3"],
     "writer": ["--rounds", "1", "--seconds", "0.1"],
 }
-pytestmark = pytest.mark.bench
 
 
+@pytest.mark.bench
 @pytest.mark.parametrize("name", sorted(BRIEFLY))
 def test_a_bench_runs_and_prints_a_figure(name: str, tmp_path: Path) -> None:
     command = [sys.executable, str(BENCH / f"{name}.py"), *BRIEFLY[name]]
@@ -36,3 +42,106 @@ def test_a_bench_runs_and_prints_a_figure(name: str, tmp_path: Path) -> None:
 
 def test_every_bench_is_run_here() -> None:
     assert {path.stem for path in BENCH.glob("*.py")} == BRIEFLY.keys()
+
+
+def measured(**rates: float) -> Figures:
+    """Return figures of W1 at 50, by the names of peers; `ours` is that of the embedded function."""
+    figures = Figures()
+    for name, rate in rates.items():
+        row = rows.FUNCTION if name == "ours" else next(row for row in rows.PEERS if row.peer == name)
+        figures.add(row.name, "w1/50", {"steps_per_second": rate})
+    return figures
+
+
+def over(figures: Figures, whose: str) -> Verdict:
+    """Return the verdict on the embedded function against somebody."""
+    found = bars.judge(figures, ["w1"])
+    return next(one for one in found if one.what == f"{rows.FUNCTION.name}, 50 at a time, steps/s over {whose}")
+
+
+def test_a_bar_is_a_ratio_to_what_others_did_in_the_same_run() -> None:
+    assert over(measured(ours=700, restate=100), "Restate").held
+    missed = over(measured(ours=699, restate=100), "Restate")
+    assert missed.judged
+    assert not missed.held
+    assert missed.shown().startswith("MISSED")
+
+
+def test_what_could_not_be_measured_is_neither_held_nor_missed() -> None:
+    nobody = over(measured(ours=700), "Restate")
+    assert not nobody.held
+    assert not nobody.judged
+    assert nobody.shown().startswith("not judged")
+
+
+def test_one_missed_bar_fails_the_comparison(capsys: pytest.CaptureFixture[str]) -> None:
+    assert bars.tell([Verdict("a", 2, 1), Verdict("b", None, 1)])
+    assert not bars.tell([Verdict("a", 2, 1), Verdict("b", 2, 1, at_most=True)])
+    assert "1 held, 1 missed, 0 not judged" in capsys.readouterr().out
+
+
+def test_the_best_mode_of_a_peer_is_what_counts_and_the_median_of_its_rounds() -> None:
+    figures = measured(ours=3_000)
+    for name, rates in (("DBOS, SQLite", (10, 20, 900)), ("DBOS, PostgreSQL", (100, 101, 99))):
+        for rate in rates:
+            figures.add(name, "w1/50", {"steps_per_second": rate})
+    found = over(figures, "DBOS")
+    assert found.found == 30
+    assert found.held
+
+
+def test_a_peer_that_stores_less_is_no_measure() -> None:
+    [local] = [row for row in rows.PEERS if not row.equal]
+    figures = measured(ours=100)
+    figures.add(local.name, "w1/1", {"gap_p50_ms": 0.01})
+    assert all(verdict.bar != 0.01 for verdict in bars.judge(figures, ["w1", "w2"]))
+
+
+def test_every_peer_has_a_runner_and_a_lock() -> None:
+    peers = {row.peer for row in rows.PEERS}
+    assert peers == {path.stem for path in (BENCH / "peers").glob("*.txt")}
+    assert {*peers, rows.OURS, rows.CEILING} == {path.stem[3:] for path in (BENCH / "peers").glob("on_*.py")}
+
+
+def test_a_folder_in_memory_is_told_from_one_on_a_disk() -> None:
+    mounts = "/dev/sda / ext4 rw 0 0\ntmpfs /tmp tmpfs rw 0 0\n"
+    assert kind_of(Path("/tmp/bench"), mounts) == "tmpfs"
+    assert kind_of(Path("/home/bench"), mounts) == "ext4"
+
+
+def test_a_step_log_gives_whole_lines_and_leaves_the_last_one_while_it_is_written(tmp_path: Path) -> None:
+    log = tmp_path / "steps.log"
+    log.write_text("w3-1 0 17 99\nw3-1 1 1", encoding="utf-8")
+    assert told(log) == [Told("w3-1", 0, 17, 99)]
+
+
+@pytest.mark.anyio
+async def test_the_plain_client_reads_whole_and_chunked_answers_and_keeps_its_connection() -> None:
+    answers = [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
+        b"HTTP/1.1 409 Conflict\r\nContent-Length: 4\r\n\r\ntwice"[:-1],
+    ]
+    connections = 0
+    left = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        for answer in answers:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(answer)
+        await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        left.set()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        client = Client(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        assert await client.ask("GET", "/a") == b"hi"
+        assert await client.ask("GET", "/b") == b"abcde"
+        with pytest.raises(Refused, match="409 twic"):
+            await client.ask("GET", "/c")
+        await client.close()
+        await left.wait()
+    assert connections == 1
