@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from pathlib import Path
 
 from compared import bars, rows
@@ -59,16 +60,19 @@ def chosen_peers(given: str | None) -> tuple[dict[str, Path], dict[str, str]]:
 
 
 def main() -> int:
+    began = time.monotonic()
     options = read_options()
     asked = options.only.split(",") if options.only else WORKLOADS
     workloads = [one for one in WORKLOADS if one in asked]
     try:
+        if unknown := [one for one in asked if one not in WORKLOADS]:
+            raise NotRun(f"there is no workload {unknown[0]!r}; there are: {', '.join(WORKLOADS)}.")
         pythons, missing = chosen_peers(options.peers)
         there = {*pythons, rows.OURS, rows.CEILING}
         chosen = [row for row in rows.ROWS if options.rows in row.name and row.peer in there]
         with place(options.folder, pythons) as where:
             size = Size(options.seconds, options.rounds, options.parked, options.long)
-            run = Run(where, size, chosen)
+            run = Run(where, size, chosen, began=began)
             run.all(workloads)
         report(run, workloads, missing)
         verdicts = bars.judge(run.figures, workloads)

@@ -32,7 +32,7 @@ def report(run: Run, workloads: Sequence[str], missing: dict[str, str]) -> None:
     for (row, workload), why in run.failed.items():
         print(f"\nnot measured: {row}, {workload}: {why}")
     if run.cut:
-        print(f"\nno time was left for: {'; '.join(run.cut)}")
+        print(f"\nno time was left for {len(run.cut)} runs, from this one on: {run.cut[0]}")
 
 
 W1_HEAD = (

@@ -43,7 +43,7 @@ class Run:
     failed: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     """Why a row has no figure."""
     cut: list[str] = field(default_factory=list[str])
-    """What there was no time for."""
+    """What there was no time for, in order."""
 
     def all(self, workloads: list[str]) -> None:
         """Measure: first what is asked most of, so that what is cut for want of time is the least."""

@@ -20,7 +20,7 @@ from compared.rows import Row
 
 BENCH = Path(__file__).parents[1]
 SUPPORT = BENCH.parent / "tests" / "support"
-GIVE_UP_SECONDS = 240
+GIVE_UP_SECONDS = 200
 SERVER_OPTIONS = {"listen_addresses": "", "max_connections": "200"}
 """Everything else is as PostgreSQL comes: fsync and synchronous_commit are on."""
 NOT_A_DISK = frozenset({"tmpfs", "ramfs", "devtmpfs"})

@@ -81,7 +81,7 @@ class LangGraph(Contender):
 
         kept = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
         pool = AsyncConnectionPool(self.options.database, min_size=1, max_size=16, open=False, kwargs=kept)
-        return AsyncPostgresSaver(await self.stack.enter_async_context(pool))  # pyright: ignore[reportArgumentType]
+        return AsyncPostgresSaver(await self.stack.enter_async_context(pool))
 
     async def close(self) -> None:
         await self.stack.aclose()

@@ -23,7 +23,7 @@ from typing import Any
 import psycopg
 from plain_http import Client
 from step_log import ENDED, STEPS, TURNS, Told, body, did, ended, told
-from workloads import Contender, at_once, contest, until
+from workloads import PATIENCE_SECONDS, Contender, at_once, contest, until
 
 from perdure import Agent, durable, tool
 from perdure.client.discover import running_server
@@ -242,7 +242,7 @@ class OneProcess(Perdure):
         async def parked() -> bool:
             return (await asyncio.to_thread(self.query, query))[0][0] >= count
 
-        await until(parked, "all to wait")
+        await until(parked, "all to wait", PATIENCE_SECONDS + count / 100)
 
     async def release(self, execution: str) -> None:
         await self.api.signal(self.ids[execution], "go", "yes")

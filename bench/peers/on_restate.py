@@ -97,7 +97,7 @@ class Restate(Contender):
         config.accesslog = config.errorlog = None
         config.h2_max_concurrent_streams = config.keep_alive_max_requests = 2**31 - 1
         config.keep_alive_timeout = 2**31 - 1
-        await serve(restate.app([w1_handlers, w4_handlers]), config)  # pyright: ignore[reportArgumentType]
+        await serve(restate.app([w1_handlers, w4_handlers]), config)
 
     async def close(self) -> None:
         await self.ingress.close()

@@ -314,7 +314,7 @@ async def w4(contender: Contender) -> dict[str, Any]:
     count = contender.options.count
     await contender.serve()
     await contender.open()
-    warm = [f"warm-{number}" for number in range(WARM)]
+    warm = [f"warm-{number}" for number in range(WAKES)]
     await at_once(AT_ONCE, contender.park, warm)
     await contender.all_parked(len(warm))
     few_ms = await _wake(contender, warm)
