@@ -41,6 +41,9 @@ THREE = "server | worker | driver"
 FUNCTION = Row("Perdure function, SQLite", OURS, "function", ONE)
 FUNCTION_POSTGRES = Row("Perdure function, PostgreSQL", OURS, "function-postgres", f"{ONE} | database", database=True)
 FUNCTION_HTTP = Row("Perdure function, HTTP worker", OURS, "function-http", THREE)
+FUNCTION_BOTH = Row(
+    "Perdure function, PostgreSQL, HTTP worker", OURS, "function-http", f"{THREE} | database", database=True, at=(50,)
+)
 AGENT = Row("Perdure agent, SQLite", OURS, "agent", ONE)
 AGENT_HTTP = Row("Perdure agent, HTTP worker", OURS, "agent-http", THREE)
 TASKS_HTTP = Row("Perdure tasks alone, HTTP worker", OURS, "tasks-http", THREE, at=(50,))
@@ -58,7 +61,7 @@ RAW = tuple(
     Row(f"raw commit of a row, {name}", CEILING, "commit", roles, database=database, at=(1,))
     for name, roles, database in (("SQLite", "one loop", False), ("PostgreSQL", "one loop | database", True))
 )
-OWN = (FUNCTION, FUNCTION_POSTGRES, FUNCTION_HTTP, AGENT, AGENT_HTTP, TASKS_HTTP, ONCE_HTTP, PAIR_HTTP)
+OWN = (FUNCTION, FUNCTION_POSTGRES, FUNCTION_HTTP, FUNCTION_BOTH, AGENT, AGENT_HTTP, TASKS_HTTP, ONCE_HTTP, PAIR_HTTP)
 ABSURD, ABSURD_ASKED = (
     Row("Absurd, PostgreSQL, backlog", "absurd", "backlog", "worker+driver | database", database=True),
     Row("Absurd, PostgreSQL, each awaited", "absurd", "asked", "worker+driver | database", database=True),
