@@ -17,8 +17,10 @@ RATE = "steps_per_second"
 def report(run: Run, workloads: Sequence[str], missing: dict[str, str]) -> None:
     """Print everything but the verdicts."""
     print(machine())
+    print(quiet(run.idle))
     if "w1" in workloads or "w2" in workloads:
-        rounds = f"medians of {run.size.rounds} rounds of {run.size.seconds:g} s"
+        made = max((len(found) for found in run.figures.runs.values()), default=0)
+        rounds = f"medians of {made} round{'s' * (made != 1)} of {run.size.seconds:g} s"
         print(f"\nW1 and W2: five model and five tool steps an execution; {rounds}\n")
         print(table(W1_HEAD, _w1(run)))
     if "w3" in workloads:
@@ -120,6 +122,16 @@ def _w4(run: Run) -> Iterator[tuple[str, ...]]:
                 facts = (one["parked_per_second"], one["memory_kb"], one["bytes"], one["resumed_per_second"])
                 wakes = f"{figure(one['wake_few_ms'])} / {figure(one['wake_many_ms'])}"
                 yield row.name, row.roles, f"{one['parked']:,}", *map(figure, facts), wakes
+
+
+QUIET = 0.8
+
+
+def quiet(idle: Sequence[float]) -> str:
+    """Say whether anything else ran on the machine."""
+    share = median(idle) if idle else 1.0
+    said = f"before each run {share:.0%} of the CPUs were idle (median)"
+    return said if share >= QUIET else f"{said}: SOMETHING ELSE WAS RUNNING, and these figures say little"
 
 
 def machine() -> str:

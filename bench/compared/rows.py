@@ -15,7 +15,7 @@ class Row:
     """Whose environment, lock and runner: `restate` is `bench/peers/restate.txt` and `bench/peers/on_restate.py`."""
     mode: str
     roles: str
-    """Processes, with `|` between them: what shares one stands together."""
+    """Processes, with `/` between them: what shares one stands together."""
     database: bool = False
     """Whether it needs a PostgreSQL database."""
     durable: str = "each step"
@@ -36,35 +36,35 @@ class Row:
 OURS = "perdure"
 CEILING = "ceiling"
 ONE = "server+worker+driver"
-THREE = "server | worker | driver"
+THREE = "server / worker / driver"
 
 FUNCTION = Row("Perdure function, SQLite", OURS, "function", ONE)
-FUNCTION_POSTGRES = Row("Perdure function, PostgreSQL", OURS, "function-postgres", f"{ONE} | database", database=True)
+FUNCTION_POSTGRES = Row("Perdure function, PostgreSQL", OURS, "function-postgres", f"{ONE} / database", database=True)
 FUNCTION_HTTP = Row("Perdure function, HTTP worker", OURS, "function-http", THREE)
 FUNCTION_BOTH = Row(
-    "Perdure function, PostgreSQL, HTTP worker", OURS, "function-http", f"{THREE} | database", database=True, at=(50,)
+    "Perdure function, PostgreSQL, HTTP worker", OURS, "function-http", f"{THREE} / database", database=True, at=(50,)
 )
 AGENT = Row("Perdure agent, SQLite", OURS, "agent", ONE)
 AGENT_HTTP = Row("Perdure agent, HTTP worker", OURS, "agent-http", THREE)
 TASKS_HTTP = Row("Perdure tasks alone, HTTP worker", OURS, "tasks-http", THREE, at=(50,))
 ONCE_HTTP = Row("Perdure function, HTTP worker, tools at_most_once", OURS, "once-http", THREE, at=())
-PAIR_HTTP = Row("Perdure function, two HTTP workers, one killed", OURS, "pair-http", f"{THREE} | worker", at=())
+PAIR_HTTP = Row("Perdure function, two HTTP workers, one killed", OURS, "pair-http", f"{THREE} / worker", at=())
 CEILINGS = tuple(
     Row(f"ceiling: {of}'s rows, {name}", CEILING, of, roles, database=database, at=(50,))
     for of, name, roles, database in (
         ("function", "SQLite", "one loop", False),
-        ("function", "PostgreSQL", "one loop | database", True),
+        ("function", "PostgreSQL", "one loop / database", True),
         ("agent", "SQLite", "one loop", False),
     )
 )
 RAW = tuple(
     Row(f"raw commit of a row, {name}", CEILING, "commit", roles, database=database, at=(1,))
-    for name, roles, database in (("SQLite", "one loop", False), ("PostgreSQL", "one loop | database", True))
+    for name, roles, database in (("SQLite", "one loop", False), ("PostgreSQL", "one loop / database", True))
 )
 OWN = (FUNCTION, FUNCTION_POSTGRES, FUNCTION_HTTP, FUNCTION_BOTH, AGENT, AGENT_HTTP, TASKS_HTTP, ONCE_HTTP, PAIR_HTTP)
 ABSURD, ABSURD_ASKED = (
-    Row("Absurd, PostgreSQL, backlog", "absurd", "backlog", "worker+driver | database", database=True),
-    Row("Absurd, PostgreSQL, each awaited", "absurd", "asked", "worker+driver | database", database=True),
+    Row("Absurd, PostgreSQL, backlog", "absurd", "backlog", "worker+driver / database", database=True),
+    Row("Absurd, PostgreSQL, each awaited", "absurd", "asked", "worker+driver / database", database=True),
 )
 PEERS = (
     Row("Restate", "restate", "default", THREE),
@@ -72,11 +72,11 @@ PEERS = (
     ABSURD_ASKED,
     Row("DBOS, SQLite", "dbos", "sqlite", ONE),
     Row("DBOS, SQLite switched to WAL", "dbos", "sqlite-wal", ONE),
-    Row("DBOS, PostgreSQL", "dbos", "postgres", f"{ONE} | database", database=True),
+    Row("DBOS, PostgreSQL", "dbos", "postgres", f"{ONE} / database", database=True),
     Row("LangGraph, SQLite", "langgraph", "sqlite", ONE),
-    Row("LangGraph, PostgreSQL", "langgraph", "postgres", f"{ONE} | database", database=True),
-    Row("Temporal, SQLite", "temporal", "file", "server | worker+driver"),
-    Row("Temporal, SQLite, local", "temporal", "file-local", "server | worker+driver", durable="each workflow task"),
+    Row("LangGraph, PostgreSQL", "langgraph", "postgres", f"{ONE} / database", database=True),
+    Row("Temporal, SQLite", "temporal", "file", "server / worker+driver"),
+    Row("Temporal, SQLite, local", "temporal", "file-local", "server / worker+driver", durable="each workflow task"),
 )
 ROWS = (*CEILINGS, *RAW, *OWN, *PEERS)
 

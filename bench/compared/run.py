@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from compared import rows
 from compared.figures import Figures, figure
@@ -44,6 +45,8 @@ class Run:
     """Why a row has no figure."""
     cut: list[str] = field(default_factory=list[str])
     """What there was no time for, in order."""
+    idle: list[float] = field(default_factory=list[float])
+    """Share of the CPUs that nobody used, looked at before each run."""
 
     def all(self, workloads: list[str]) -> None:
         """Measure: first what is asked most of, so that what is cut for want of time is the least."""
@@ -83,6 +86,7 @@ class Run:
         if time.monotonic() - self.began > PATIENCE_SECONDS and not self.size.long:
             self.cut.append(f"{key[0]}, {key[1]}, round {number}")
             return
+        self.idle.append(idle_share())
         try:
             found = self.place.run(row, workload, self.size.long, **options)
         except NotRun as error:
@@ -95,3 +99,16 @@ class Run:
 
     def _say(self, text: str) -> None:
         print(f"{time.monotonic() - self.began:6.0f} s  {text}", file=sys.stderr, flush=True)
+
+
+def idle_share(seconds: float = 0.1) -> float:
+    """Return the share of this machine's CPUs that nobody uses."""
+    before = _ticks()
+    time.sleep(seconds)
+    spent = [now - then for now, then in zip(_ticks(), before, strict=True)]
+    return sum(spent[3:5]) / max(1, sum(spent))
+
+
+def _ticks() -> list[int]:
+    """Return what the CPUs have done so far; idle and waiting for a disk stand fourth and fifth."""
+    return [int(one) for one in Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:9]]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from compared import bars, rows
 from compared.figures import Figures, Verdict
+from compared.report import quiet
 from compared.running import kind_of
 from plain_http import Client, Refused
 from step_log import Told, told
@@ -113,6 +114,11 @@ def test_a_step_log_gives_whole_lines_and_leaves_the_last_one_while_it_is_writte
     log = tmp_path / "steps.log"
     log.write_text("w3-1 0 17 99\nw3-1 1 1", encoding="utf-8")
     assert told(log) == [Told("w3-1", 0, 17, 99)]
+
+
+def test_a_machine_that_had_other_work_to_do_is_said_to() -> None:
+    assert "SOMETHING ELSE" in quiet([0.1, 0.2, 0.9])
+    assert "SOMETHING ELSE" not in quiet([0.9, 0.99, 0.1])
 
 
 @pytest.mark.anyio
