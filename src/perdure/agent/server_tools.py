@@ -1,6 +1,7 @@
 """Tools that the server itself calls, without a worker: what a definition says of an HTTP endpoint or an MCP server.
 
-Plain data. What is secret stands here by reference, `${env:NAME}`, and is looked up where the request is made.
+Plain data. What is secret stands here by reference, `${secret:NAME}` or `${env:NAME}`, and is looked up where the
+request is made.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ MAX_RESPONSE_BYTES = 1024 * 1024
 TIMEOUT_SECONDS = 30.0
 """For one attempt, if nothing else is said: no call of a server's may hang for ever."""
 
-REFERENCE = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
-"""A secret: the value of a variable of the server's environment that its operator allows to be used."""
+REFERENCE = re.compile(r"\$\{(env|secret):([A-Za-z_][A-Za-z0-9_]*)\}")
+"""`env`: the value of a variable of the server's environment that its operator allows to be used. `secret`: one of the
+company's secrets."""
+NEARLY = re.compile(r"\$\{(?:env|secret):[^}]*\}?")
+"""What is meant as a reference, well written or not."""
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 """Where an argument goes into an address."""
 

@@ -14,6 +14,8 @@ import anyio
 import httpx2
 
 from perdure.agent.server_tools import REFERENCE
+from perdure.core.redaction import Redaction, redaction
+from perdure.core.secrets import no_secret
 from perdure.errors import PermanentError
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
@@ -43,7 +45,7 @@ class AddressRefused(PermanentError):
 
 
 class SecretRefused(PermanentError):
-    """A reference to a variable that is not there, or that the operator does not allow."""
+    """A reference to a secret or variable that is not there, or that the operator does not allow."""
 
     default_code = "secret_refused"
 
@@ -57,25 +59,41 @@ class Outbound:
     variables: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """The variables of the environment that `${env:NAME}` may stand for, with their values."""
 
+    secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """What `${secret:NAME}` stands for: the secrets of the company that a call is made for."""
+
     def resolved(self, headers: Mapping[str, str]) -> dict[str, str]:
         """Return headers with the values that they refer to. Raises `SecretRefused`."""
-        return {name: REFERENCE.sub(lambda found: self._value(found[1]), text) for name, text in headers.items()}
+        return {
+            name: REFERENCE.sub(lambda found: self._value(found[1], found[2]), text) for name, text in headers.items()
+        }
 
-    def secrets(self, headers: Mapping[str, str]) -> list[str]:
-        """Return the values that these headers refer to, the longest first."""
-        names = {name for text in headers.values() for name in REFERENCE.findall(text)}
-        return sorted({self.variables.get(name, "") for name in names} - {""}, key=len, reverse=True)
+    def hidden(self, headers: Mapping[str, str]) -> Redaction:
+        """Return what takes the values that these headers refer to out of all that comes of their request."""
+        known = {"env": self.variables, "secret": self.secrets}
+        return redaction(
+            known[kind].get(name, "") for text in headers.values() for kind, name in REFERENCE.findall(text)
+        )
 
-    def _value(self, name: str) -> str:
-        value = self.variables.get(name)
+    def _value(self, kind: str, name: str) -> str:
+        value = (self.variables if kind == "env" else self.secrets).get(name)
+        if value is None and kind == "secret":
+            raise SecretRefused(f"${{secret:{name}}}: {no_secret(name)}")
         if value is None:
             raise SecretRefused(
                 f"${{env:{name}}} is not a variable that this server gives to tools. Set it where the server starts, "
                 f"and allow it there: --tool-env {name}."
             )
-        if not value.isprintable() or not value.isascii():
-            raise SecretRefused(f"${{env:{name}}} holds what no header can carry: it is not printable ASCII.")
+        if not value.isprintable() or not value.isascii() or value != value.strip():
+            raise SecretRefused(
+                f"${{{kind}:{name}}} holds what no header can carry: it should be printable ASCII, no space around it."
+            )
         return value
+
+
+def secret_names(headers: Mapping[str, str]) -> list[str]:
+    """Return the names of the company's secrets that headers refer to."""
+    return [name for text in headers.values() for kind, name in REFERENCE.findall(text) if kind == "secret"]
 
 
 def is_public(address: str) -> bool:

@@ -16,6 +16,7 @@ from perdure.agent.server_tools import PLACEHOLDER, HttpPart
 from perdure.core import codec
 from perdure.core.codec import Json
 from perdure.core.delivery import Delivery
+from perdure.core.redaction import Redaction
 from perdure.errors import NotDone, PermanentError
 from perdure.toolbox.guarded_http import CONNECT_SECONDS, GuardedTransport, Outbound, Resolve, resolve
 from perdure.version import VERSION
@@ -67,7 +68,7 @@ class HttpCaller:
         Raises `PermanentError`, `HttpFailed` and what httpx2 raises; under `at_most_once` `NotDone` where nothing was
         sent, or the receiver says that it refused.
         """
-        secrets = self.outbound.secrets(part.headers)
+        hidden = self.outbound.hidden(part.headers)
         client = httpx2.AsyncClient(
             transport=GuardedTransport(self.outbound, self.resolve),
             trust_env=False,
@@ -76,11 +77,14 @@ class HttpCaller:
         )
         try:
             async with client:
-                return await self._follow(client, part, asked, secrets)
+                return await self._follow(client, part, asked, hidden)
         except NotSent as error:
-            raise _before_anything(error.cause, asked) from None
+            raise before_anything(hidden.error(error.cause), asked) from None
+        except Exception as error:
+            hidden.error(error)
+            raise
 
-    async def _follow(self, client: httpx2.AsyncClient, part: HttpPart, asked: Asked, secrets: list[str]) -> Json:
+    async def _follow(self, client: httpx2.AsyncClient, part: HttpPart, asked: Asked, hidden: Redaction) -> Json:
         request = self._request(client, part, asked)
         origin = _origin(request.url)
         for hop in range(MOST_REDIRECTS + 1):
@@ -88,7 +92,7 @@ class HttpCaller:
             try:
                 target = _target(response)
                 if target is None:
-                    return await _read(response, part, asked, secrets)
+                    return await _read(response, part, asked, hidden)
             finally:
                 await response.aclose()
             if response.status_code not in _SAME_REQUEST:  # it was taken: the next answer is about its result
@@ -137,7 +141,7 @@ class NotSent(Exception):
         self.cause = cause
 
 
-def _before_anything(error: Exception, asked: Asked) -> Exception:
+def before_anything(error: Exception, asked: Asked) -> Exception:
     """Return what to raise where nothing was sent: under `at_most_once` it is known that nothing happened."""
     if asked.delivery != Delivery.AT_MOST_ONCE:
         return error
@@ -180,7 +184,7 @@ def _redirected(
     return client.build_request("GET", target, headers=[pair for pair in headers if pair[0] != "content-type"])
 
 
-async def _read(response: httpx2.Response, part: HttpPart, asked: Asked, secrets: list[str]) -> Json:
+async def _read(response: httpx2.Response, part: HttpPart, asked: Asked, hidden: Redaction) -> Json:
     body, whole = bytearray(), True
     async for chunk in response.aiter_raw():
         body += chunk
@@ -189,11 +193,10 @@ async def _read(response: httpx2.Response, part: HttpPart, asked: Asked, secrets
             whole = False
             break
     text = bytes(body).decode(_charset(response), "replace")
-    for secret in secrets:
-        text = text.replace(secret, "***")
+    text = hidden.text(text) if whole else hidden.cut(text)
     if not response.is_success:
         raise _failure(response, part, asked, text)
-    return _value(response, text, whole=whole)
+    return hidden.json(_value(response, text, whole=whole))
 
 
 def _failure(response: httpx2.Response, part: HttpPart, asked: Asked, text: str) -> Exception:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Unpack, cast
 from urllib.parse import urlsplit
 
-from perdure.agent.server_tools import PLACEHOLDER, HttpPart
+from perdure.agent.server_tools import NEARLY, PLACEHOLDER, REFERENCE, HttpPart
 from perdure.agent.spec import ServerTool
 from perdure.agent.tool import check_name
 from perdure.agent.tool_rules import bad_tool
@@ -43,8 +43,9 @@ def http_tool(
 
     `input_schema` is the JSON schema of the arguments, an object. Those named in the address as `{name}` go there; the
     others into the query of a GET, HEAD or DELETE and into the JSON body of a POST, PUT or PATCH. In the values of
-    `headers`, `${env:NAME}` is a variable of the server's environment that its operator allows (`--tool-env NAME`):
-    the value is looked up for each request, and neither stored nor shown. The result is the JSON or text of the answer.
+    `headers`, `${secret:NAME}` is one of the company's secrets (`perdure secrets set NAME`) and `${env:NAME}` a
+    variable of the server's environment that its operator allows (`--tool-env NAME`): the value is looked up for each
+    request, and neither stored nor shown. The result is the JSON or text of the answer.
 
     `delivery` is `repeatable` for GET and HEAD and else `at_least_once` if it is not given; every attempt carries the
     same `Idempotency-Key`. An answer of 408, 425, 429 or 5xx, and none in time, is tried again, after its `Retry-After`
@@ -101,7 +102,7 @@ def check_url(name: str, url: str, schema: Mapping[str, Any]) -> None:
     if parts.scheme not in ("http", "https") or not host or "{" in parts.netloc:
         raise bad_tool(name, f"has url={url!r}; expected http:// or https:// and a host that no argument changes")
     if parts.username is not None or parts.password is not None:
-        raise bad_tool(name, "has a user or password in its url; put it into headers, as `${env:NAME}`")
+        raise bad_tool(name, "has a user or password in its url; put it into headers, as `${secret:NAME}`")
     if parts.fragment:
         raise bad_tool(name, f"has url={url!r} with a fragment, which no server is sent")
     known = schema.get("properties", {})
@@ -116,4 +117,11 @@ def check_headers(name: str, headers: Mapping[str, str]) -> dict[str, str]:
             raise bad_tool(name, f"has the header {key!r}, which cannot be set here")
         if not value.isprintable() or not value.isascii():
             raise bad_tool(name, f"has a value of the header {key!r} that is not printable ASCII")
+        for written in NEARLY.findall(value):
+            if not REFERENCE.fullmatch(written):
+                raise bad_tool(
+                    name,
+                    f"has {written!r:.80} in the header {key!r}; expected ${{secret:NAME}} or ${{env:NAME}} with a "
+                    "name of letters, digits and `_`",
+                )
     return dict(headers)

@@ -44,9 +44,9 @@ class McpCaller:
         `PermanentError`."""
         try:
             async with self._session(part, asked) as client:
-                return await _listed(client)
-        except Exception as error:
-            raise _plain(error) from error
+                return self.outbound.hidden(part.headers).json(await _listed(client))
+        except Exception as error:  # noqa: BLE001 - told in words of ours
+            raise self.outbound.hidden(part.headers).error(_plain(error)) from None  # its own forms may tell a secret
 
     async def call(self, part: McpPart, tool: str, asked: Asked) -> Json:
         """Return what a tool says. Raises `PermanentError`, `McpFailed`; under `at_most_once` `NotDone` where the call
@@ -58,15 +58,13 @@ class McpCaller:
                 sent = True
                 # The session's own verb: the client's may send a call twice.
                 result = await client.session.call_tool(tool, dict(asked.args), asked.timeout_seconds, meta=meta)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - as above
             if result is None:  # else it is known what came of it, however the session ended
-                raise _judged(error, asked, sent) from error
+                raise self.outbound.hidden(part.headers).error(_judged(error, asked, sent)) from None
         return self._value(part, tool, result)
 
     def _value(self, part: McpPart, tool: str, result: Any) -> Json:
-        text = _text(result)
-        for secret in self.outbound.secrets(part.headers):
-            text = text.replace(secret, "***")
+        text = self.outbound.hidden(part.headers).text(_text(result))
         if result.is_error:
             raise PermanentError(f"MCP tool {tool!r} reports an error: {text[:2_000]}", code="mcp_tool_error")
         if len(text) > MAX_RESPONSE_BYTES:

@@ -6,7 +6,15 @@ import httpx2
 import pytest
 
 from answering_server import answering
-from perdure.toolbox.guarded_http import AddressRefused, GuardedTransport, Outbound, SecretRefused, is_public, resolve
+from perdure.toolbox.guarded_http import (
+    AddressRefused,
+    GuardedTransport,
+    Outbound,
+    SecretRefused,
+    is_public,
+    resolve,
+    secret_names,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -80,9 +88,21 @@ def test_only_allowed_variables_are_looked_up() -> None:
     outbound = Outbound(variables={"SHOP_KEY": "s3cret"})
     headers = {"Authorization": "Bearer ${env:SHOP_KEY}", "X": "plain $HOME ${SHOP_KEY}"}
     assert outbound.resolved(headers) == {"Authorization": "Bearer s3cret", "X": "plain $HOME ${SHOP_KEY}"}
-    assert outbound.secrets(headers) == ["s3cret"]
+    assert outbound.hidden(headers).text("s3cret and s3cret") == "*** and ***"
     with pytest.raises(SecretRefused, match="--tool-env PATH"):
         outbound.resolved({"X": "${env:PATH}"})
     with pytest.raises(SecretRefused, match="no header can carry"):
         Outbound(variables={"BAD": "a\r\nX: y"}).resolved({"X": "${env:BAD}"})
+    with pytest.raises(SecretRefused, match="no header can carry"):
+        Outbound(variables={"BAD": "a "}).resolved({"X": "${env:BAD}"})
     assert "s3cret" not in repr(outbound)
+
+
+def test_secrets_of_the_company_are_no_variables_and_the_other_way_round() -> None:
+    outbound = Outbound(variables={"A": "of-the-server"}, secrets={"B": "of-the-company"})
+    assert outbound.resolved({"X": "${env:A} ${secret:B}"}) == {"X": "of-the-server of-the-company"}
+    for reference, said in (("${secret:A}", "perdure secrets set NAME"), ("${env:B}", "--tool-env B")):
+        with pytest.raises(SecretRefused, match=said):
+            outbound.resolved({"X": reference})
+    assert secret_names({"X": "${env:A} ${secret:B}", "Y": "${secret:C}"}) == ["B", "C"]
+    assert "of-the" not in repr(outbound)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import traceback
 from typing import Any
 
 import httpx2
@@ -24,7 +25,9 @@ CALLER = HttpCaller(Outbound(allow_private=True, variables={"SHOP_KEY": "s3cret-
 async def call(server: Answering, path: str = "/", method: str = "POST", **given: Any) -> Any:
     options: dict[str, Any] = {"delivery": "at_least_once", "args": {}, "headers": {}, "max_bytes": 10_000, **given}
     part = HttpPart(method, server.url + path, options["headers"], options["max_bytes"])
-    return await CALLER.call(part, Asked(options["args"], KEY, options["delivery"], options.get("seconds", 20)))
+    return await options.get("caller", CALLER).call(
+        part, Asked(options["args"], KEY, options["delivery"], options.get("seconds", 20))
+    )
 
 
 def says(**said: Any) -> Any:
@@ -62,6 +65,50 @@ async def test_the_key_and_the_secrets_are_sent_and_not_told() -> None:
         with pytest.raises(HttpRefused) as refused:
             await call(server, headers={"Authorization": "Bearer ${env:SHOP_KEY}"})
         assert "s3cret-value" not in refused.value.message
+
+
+SECRETS = {"TOKEN": 'q"uote\\d-s3cret', "PLAIN": "plain-s3cret"}
+BOTH = {"A": "${secret:TOKEN}", "B": "${secret:PLAIN}"}
+
+
+async def refused_by(server: Answering, **given: Any) -> str:
+    """Return all that a traceback of the failure would show."""
+    with pytest.raises(Exception) as failed:
+        await call(server, headers=BOTH, caller=HttpCaller(Outbound(allow_private=True, secrets=SECRETS)), **given)
+    return "".join(traceback.format_exception(failed.value))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        Says(400, b"who sent plain-s3cret?"),
+        Says(503, b'{"sent": "q\\"uote\\\\d-s3cret"}'),
+        Says(302, headers={"Location": "ftp://plain-s3cret/x"}),
+        Says(302, headers={"Location": "http://plain-s3cret:x/y"}),
+        Says(302, headers={"Location": "http://plain-s3cret.invalid/y"}),
+        Says(200, headers={"Content-Length": "5", "plain-s3cret": "\x00"}),
+    ],
+)
+async def test_no_error_tells_a_secret_however_it_came_about(said: Says) -> None:
+    async with answering(lambda _seen: said) as server:
+        told = await refused_by(server)
+        assert server.seen[0].headers["b"] == "plain-s3cret"
+        assert "s3cret" not in told, told
+
+
+@pytest.mark.parametrize("cut", range(6, 12))
+async def test_what_is_left_of_a_secret_where_an_answer_was_cut_is_not_told(cut: int) -> None:
+    async with answering(says(body=b"x" * 100 + b"plain-s3cret" + b"y" * 100)) as server:
+        caller = HttpCaller(Outbound(allow_private=True, secrets=SECRETS))
+        told = await call(server, headers=BOTH, caller=caller, max_bytes=100 + cut)
+        assert told["text"] == "x" * 100 + "***"
+
+
+async def test_an_answer_of_json_stays_one_without_the_secrets() -> None:
+    body = json.dumps({"sent": SECRETS["TOKEN"], SECRETS["PLAIN"]: [SECRETS["PLAIN"] + "!", 1]}).encode()
+    async with answering(says(body=body, headers={"Content-Type": "application/json"})) as server:
+        caller = HttpCaller(Outbound(allow_private=True, secrets=SECRETS))
+        assert await call(server, headers=BOTH, caller=caller) == {"sent": "***", "***": ["***!", 1]}
 
 
 @pytest.mark.parametrize(
