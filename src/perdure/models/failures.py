@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from pydantic_ai import exceptions
 
+from perdure.core.redaction import Redaction
 from perdure.models.port import ModelError, ModelFailure, ModelRequest
 from perdure.models.providers import ADDRESS_KEYS, Provider
 
@@ -41,14 +42,15 @@ _KINDS: tuple[tuple[type[Exception], ModelFailure, str], ...] = (
 
 
 @contextmanager
-def told(request: ModelRequest, provider: Provider) -> Generator[None]:
-    """Turn whatever is raised inside into a `ModelError`."""
+def told(request: ModelRequest, provider: Provider, hidden: Redaction) -> Generator[None]:
+    """Turn whatever is raised inside into a `ModelError`, without what is to be hidden."""
     try:
         yield
-    except ModelError:
+    except ModelError as error:
+        hidden.error(error)
         raise
     except Exception as error:
-        raise model_error(error, request, provider) from error
+        raise hidden.error(model_error(hidden.error(error), request, provider)) from error
 
 
 def model_error(error: Exception, request: ModelRequest, provider: Provider) -> ModelError:
@@ -65,7 +67,8 @@ def missing_key(model: str, variable: str) -> ModelError:
     """Return the refusal to ask without a key."""
     message = (
         f"{model}: there is no key for it. Set {variable} in the environment where the model is called "
-        "(the server's, or this process's without one), then resume."
+        f"(the server's, or this process's without one), or keep it as a secret (perdure secrets set {variable}), then "
+        "resume."
     )
     return ModelError("key", message, maybe_billed=False)
 
@@ -104,8 +107,9 @@ def _fix(kind: ModelFailure, error: Exception, request: ModelRequest, provider: 
             host = urlsplit(request.base_url).netloc
             return f" Name the variable that holds the key of {host} in {ADDRESS_KEYS}={host}=VARIABLE, then resume."
         case "key":
-            variable = provider.key or f"the key of {provider.name}"
-            return f" Set a valid {variable} where the model is called, then resume."
+            variable = provider.key or provider.secret or f"the key of {provider.name}"
+            place = "among the company's secrets" if provider.own_key(request.keys) else "where the model is called"
+            return f" Set a valid {variable} {place}, then resume."
         case "quota":
             return f" Add credit or raise the limit at {provider.extra}, then resume."
         case "unknown_model":

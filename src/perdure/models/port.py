@@ -5,7 +5,7 @@ An adapter makes exactly one request per call: every retry is the runtime's, whe
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -76,6 +76,9 @@ class ModelRequest:
     """When set, the final answer must be JSON of this schema."""
     call: str = ""
     """`execution/address`, for the provider's logs and the scripted model's; never part of the conversation."""
+    keys: Mapping[str, str] = field(default_factory=dict[str, str], repr=False, compare=False)
+    """The company's own secrets, by the variable of the environment that each takes the place of. Never recorded: the
+    JSON form of a request is without them."""
 
 
 @dataclass(frozen=True, slots=True)

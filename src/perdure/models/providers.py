@@ -42,6 +42,12 @@ class Provider:
     """The environment variable of the key, or empty where the provider's package says it."""
     address: str = ""
     """The environment variable that moves the provider's address: an operator's choice, trusted with the key."""
+    secret: str = ""
+    """A company's own key, where the variable is the package's to say."""
+
+    def own_key(self, keys: Mapping[str, str]) -> str:
+        """Return the key among a company's secrets, or nothing."""
+        return keys.get(self.key or self.secret, "")
 
     @property
     def install(self) -> str:
@@ -52,13 +58,28 @@ class Provider:
 
 _OPENAI = ("openai", "openai", "OPENAI_API_KEY", "OPENAI_BASE_URL")
 
-# fmt: off
-_SPEAK_CHAT = (
-    "alibaba", "azure", "cerebras", "deepseek", "fireworks", "github", "heroku", "litellm", "moonshotai", "nebius",
-    "ollama", "openrouter", "ovhcloud", "sambanova", "together", "vercel", "vllm", "zai",
-)
-# fmt: on
-"""Providers reached through the `openai` package."""
+_SPEAK_CHAT = {
+    "alibaba": "ALIBABA_API_KEY",
+    "azure": "AZURE_OPENAI_API_KEY",
+    "cerebras": "CEREBRAS_API_KEY",
+    "deepseek": "DEEPSEEK_API_KEY",
+    "fireworks": "FIREWORKS_API_KEY",
+    "github": "GITHUB_API_KEY",
+    "heroku": "HEROKU_INFERENCE_KEY",
+    "litellm": "LITELLM_API_KEY",
+    "moonshotai": "MOONSHOTAI_API_KEY",
+    "nebius": "NEBIUS_API_KEY",
+    "ollama": "OLLAMA_API_KEY",
+    "openrouter": "OPENROUTER_API_KEY",
+    "ovhcloud": "OVHCLOUD_API_KEY",
+    "sambanova": "SAMBANOVA_API_KEY",
+    "together": "TOGETHER_API_KEY",
+    "vercel": "VERCEL_AI_GATEWAY_API_KEY",
+    "vllm": "VLLM_API_KEY",
+    "zai": "ZAI_API_KEY",
+}
+"""Providers reached through the `openai` package, and the secret that is a company's own key for each. Which variables
+they read themselves, and whether they need a key at all, their packages say."""
 
 PROVIDERS: Mapping[str, Provider] = {
     provider.name: provider
@@ -71,7 +92,7 @@ PROVIDERS: Mapping[str, Provider] = {
         Provider("groq", "own", "groq", "groq", "GROQ_API_KEY"),
         Provider("mistral", "own", "mistralai", "mistral", "MISTRAL_API_KEY"),
         Provider("cohere", "own", "cohere", "cohere", "CO_API_KEY"),
-        *(Provider(name, "own", "openai", "openai") for name in _SPEAK_CHAT),
+        *(Provider(name, "own", "openai", "openai", secret=secret) for name, secret in _SPEAK_CHAT.items()),
     )
 }
 """Only providers whose package can be told to make one request and no more are here."""
@@ -119,17 +140,24 @@ def unknown(model: str, prefix: str, name: str) -> str:
     return f"model {model!r}: no provider is called {prefix!r}. {hint} A server of your own needs a base_url."
 
 
-def key_for(provider: Provider, base_url: str | None, environ: Mapping[str, str]) -> str:
-    """Return the key to send to an address; empty when a key is needed and missing.
+NO_KEYS: Mapping[str, str] = {}
+
+
+def key_for(
+    provider: Provider, base_url: str | None, environ: Mapping[str, str], keys: Mapping[str, str] = NO_KEYS
+) -> str:
+    """Return the key to send to an address; empty when a key is needed and missing. `keys`: the company's secrets,
+    each of which takes the place of the variable of its name.
 
     The provider's key never goes to an address that an agent's definition names, unless the operator gave that
-    address too: whoever may define an agent could otherwise have the key sent to himself.
+    address too: whoever may define an agent could otherwise have the key sent to himself. Addresses are the operator's
+    to say: no secret is looked at for one.
     """
     own = environ.get(provider.address, "") if provider.address else ""
     if base_url is None or _same(base_url, own):
-        return environ.get(provider.key, "") or (NO_KEY if own else "")
+        return provider.own_key(keys) or environ.get(provider.key, "") or (NO_KEY if own else "")
     variable = address_key(base_url, environ)
-    return (environ.get(variable, "") if variable else "") or NO_KEY
+    return (keys.get(variable, "") or environ.get(variable, "") if variable else "") or NO_KEY
 
 
 def address_key(base_url: str, environ: Mapping[str, str]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 from urllib.parse import quote
@@ -31,6 +32,8 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from perdure.core.codec import encode
+from perdure.core.redaction import Redaction, redaction
+from perdure.core.secrets import LEAST_VALUE
 from perdure.models import conversation, prices, providers, settings
 from perdure.models.failures import missing_key, told
 from perdure.models.per_loop import PerLoop
@@ -56,7 +59,8 @@ class PydanticAIModels:
     async def request(self, request: ModelRequest) -> ModelReply:
         """Make one request. Raises `ModelError` only."""
         provider, name = providers.find(request.model, request.base_url)
-        with told(request, provider):
+        hidden = self._hidden(provider, request)
+        with told(request, provider, hidden):
             model = await self._model(provider, name, request)
             response = await direct.model_request(
                 model,
@@ -64,21 +68,22 @@ class PydanticAIModels:
                 model_settings=_settings(request, provider),
                 model_request_parameters=_parameters(request, model),
             )
-            return _reply(response, request, provider)
+            return _without(hidden, _reply(response, request, provider))
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[TextDelta | ModelReply]:
         """Make one request; yield text as it comes and, last, the whole reply. Raises `ModelError` only."""
         provider, name = providers.find(request.model, request.base_url)
+        hidden = self._hidden(provider, request)
         async with self._events(request, provider, name) as events:
             async for event in events:
                 if text := _text(event):
-                    yield TextDelta(text)
-            reply = _reply(events.get(), request, provider)
+                    yield TextDelta(hidden.text(text))
+            reply = _without(hidden, _reply(events.get(), request, provider))
         yield reply
 
     @asynccontextmanager
     async def _events(self, request: ModelRequest, provider: Provider, name: str) -> AsyncGenerator[StreamedResponse]:
-        with told(request, provider):
+        with told(request, provider, self._hidden(provider, request)):
             model = await self._model(provider, name, request)
             async with direct.model_request_stream(
                 model,
@@ -103,14 +108,24 @@ class PydanticAIModels:
         self._loaded.add(provider.name)
         return model
 
+    def _hidden(self, provider: Provider, request: ModelRequest) -> Redaction:
+        """Return what takes the key of a request out of all that comes of it."""
+        if provider.protocol == "own":
+            key = provider.own_key(request.keys) or self._environ.get(provider.key or provider.secret, "")
+        else:
+            key = providers.key_for(provider, request.base_url, self._environ, request.keys)
+        return redaction([key] if len(key) >= LEAST_VALUE else [])
+
     def _made(self, provider: Provider, name: str, request: ModelRequest, connections: _Connections) -> Model[Any]:
         if provider.protocol == "own":
-            return _own_model(provider, name, connections.own, request.model)
-        key = providers.key_for(provider, request.base_url, self._environ)
+            return _own_model(provider, name, connections, request)
+        key = providers.key_for(provider, request.base_url, self._environ, request.keys)
         if not key:
             raise missing_key(request.model, provider.key)
-        client = connections.providers if request.base_url is None else connections.owners
-        base_url = request.base_url or self._environ.get(provider.address) or None
+        moved = self._environ.get(provider.address)
+        ours = request.base_url is None and (bool(moved) or not provider.own_key(request.keys))
+        client = connections.providers if ours else connections.owners
+        base_url = request.base_url or moved or None
         make = _anthropic if provider.protocol == "anthropic" else _openai
         return make(provider, name, key, base_url, client)
 
@@ -122,7 +137,8 @@ class _Connections:
         timeout = httpx2.Timeout(settings.SILENCE_SECONDS, connect=settings.CONNECT_SECONDS)
         self.providers = create_async_httpx2_client(timeout=timeout)
         self.owners = create_async_httpx2_client(timeout=timeout)
-        """For addresses that agents name: without what the operator's environment adds to the providers' requests."""
+        """For addresses that agents name, and companies' own keys: without what the operator's environment adds to the
+        providers' requests, such as whose project pays."""
         hooks = self.owners.event_hooks
         self.owners.event_hooks = {**hooks, "request": [*hooks["request"], _without_headers(environ)]}
         self.own: dict[str, Any] = {}
@@ -166,16 +182,25 @@ def _anthropic(
     return AnthropicModel(name, provider=AnthropicProvider(api_key=key, base_url=base_url, http_client=client))
 
 
-def _own_model(provider: Provider, name: str, kept: dict[str, Any], model: str) -> Model[Any]:
-    reached = kept.get(provider.name)
+def _own_model(provider: Provider, name: str, connections: _Connections, request: ModelRequest) -> Model[Any]:
+    """Return a model of a provider whose package finds its key and address in the environment, but for a key of the
+    company's. What has such a key is made for the request: nothing of it is kept for another company's."""
+    key, kept = provider.own_key(request.keys), connections.own
+    reached = None if key else kept.get(provider.name)
     if reached is None:
         try:
-            reached = kept[provider.name] = infer_provider_class(provider.name)()
+            if key:
+                kind = cast("Any", infer_provider_class(provider.name))
+                reached = kind(api_key=key, http_client=connections.providers)
+            else:
+                reached = kept[provider.name] = infer_provider_class(provider.name)()
         except ValueError as error:  # older than this name
-            raise ModelError("unknown_model", f"{model}: {error}. Upgrade pydantic-ai.", maybe_billed=False) from error
-        except UserError as error:  # it looks for its key, and for nothing else
+            message = f"{request.model}: {error}. Upgrade pydantic-ai."
+            raise ModelError("unknown_model", message, maybe_billed=False) from error
+        except UserError as error:  # it looks for its key or its address
             found = _VARIABLE.search(str(error))
-            raise missing_key(model, provider.key or (found[1] if found else f"a key for {provider.name}")) from error
+            variable = provider.key or (found[1] if found else f"a key for {provider.name}")
+            raise missing_key(request.model, variable) from error
     return infer_model(f"{provider.name}:{name}", lambda _name: reached)
 
 
@@ -226,6 +251,15 @@ def _reply(response: ModelResponse, request: ModelRequest, provider: Provider) -
         cost_usd=_cost(response, request, provider),
         native=conversation.to_json(response),
     )
+
+
+def _without(hidden: Redaction, reply: ModelReply) -> ModelReply:
+    """Return a reply without the key that it was asked with: an address that an operator trusts may still repeat it."""
+    native = hidden.json(reply.native)
+    if native is reply.native:  # it holds all the rest
+        return reply
+    calls = tuple(replace(call, arguments=hidden.text(call.arguments)) for call in reply.tool_calls)
+    return replace(reply, text=hidden.text(reply.text), tool_calls=calls, native=native)
 
 
 def _finish_reason(response: ModelResponse, request: ModelRequest, provider: Provider) -> str:

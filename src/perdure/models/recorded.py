@@ -6,7 +6,7 @@ other. Anything else that does not fit raises `ValueError`, naming the field.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, cast, get_args
 
 import orjson
@@ -28,8 +28,10 @@ _OUTCOMES: dict[type[ModelOutcome], str] = {
 
 
 def request_to_json(request: ModelRequest) -> Object:
-    """Return a request with every field, tuples as lists."""
-    return _plain(request)
+    """Return a request with every field but its keys, tuples as lists."""
+    fields = _plain(replace(request, keys={}))
+    del fields["keys"]
+    return fields
 
 
 def reply_to_json(reply: ModelReply) -> Object:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
+import traceback
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 import pytest
 
+from perdure.core.codec import encode
 from perdure.models.catalog import Catalog
 from perdure.models.port import Message, ModelError, ModelReply, ModelRequest
 from perdure.models.scripted import say
@@ -96,6 +99,46 @@ async def test_an_address_that_an_agent_names_gets_nothing_of_the_operators(
     (headers,) = script_server.headers
     assert "operators-secret" not in str(headers)
     await models.aclose()
+
+
+def completion(said: str) -> bytes:
+    message = {"role": "assistant", "content": said}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    return json.dumps(
+        {"id": "1", "object": "chat.completion", "created": 1, "model": "x", "choices": [choice]}
+    ).encode()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("model", ["openai/x", "vllm/x"])
+async def test_a_companys_own_key_is_sent_and_told_by_nobody(
+    anyio_backend: str, script_server: ScriptServer, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    environ = {"OPENAI_API_KEY": "operators-secret", "OPENAI_BASE_URL": script_server.url}
+    monkeypatch.setenv("VLLM_BASE_URL", script_server.url)  # read by the package
+    monkeypatch.setenv("VLLM_API_KEY", "operators-secret")
+    models = Catalog(environ=environ)
+    keys = {"OPENAI_API_KEY": "companys-secret", "VLLM_API_KEY": "companys-secret"}
+    request = ModelRequest(model, "", ASKED, keys=keys)
+    kind = {"content-type": "application/json"}
+    script_server.answer = lambda _body: (200, kind, completion("you sent companys-secret"))
+    reply = await models.request(request)
+    assert reply.text == "you sent ***"
+    assert "companys" not in encode(reply)
+    script_server.answer = lambda _body: (401, kind, b'{"error": {"message": "companys-secret is no key"}}')
+    with pytest.raises(ModelError, match=r'"\*\*\* is no key".*among the company.s secrets') as failure:
+        await models.request(request)
+    assert failure.value.kind == "key"
+    assert "companys-secret" not in "".join(traceback.format_exception(failure.value))
+    await assert_raises_for(models, ModelRequest(model, "", ASKED))  # the next company's request has not this one's key
+    sent = [headers["authorization"] for headers in script_server.headers]
+    assert sent == ["Bearer companys-secret"] * 2 + ["Bearer operators-secret"]
+    await models.aclose()
+
+
+async def assert_raises_for(models: Catalog, request: ModelRequest) -> None:
+    with pytest.raises(ModelError):
+        await models.request(request)
 
 
 @pytest.mark.anyio

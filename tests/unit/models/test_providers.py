@@ -117,6 +117,20 @@ def test_an_address_that_an_agent_names_never_gets_the_operators_key() -> None:
     assert key_for(OPENAI, "https://proxy.example@evil.example/v1", near) == NO_KEY
 
 
+def test_a_companys_own_key_takes_the_place_of_the_environments() -> None:
+    environ = {"OPENAI_API_KEY": "operators", providers.ADDRESS_KEYS: "llm.example=LLM_KEY", "LLM_KEY": "operators"}
+    keys = {"OPENAI_API_KEY": "companys", "LLM_KEY": "companys-too", "OPENAI_BASE_URL": "https://evil.example"}
+    assert key_for(OPENAI, None, environ, keys) == "companys"
+    assert key_for(ANTHROPIC, None, environ, keys) == ""
+    assert key_for(OPENAI, "https://llm.example/v1", environ, keys) == "companys-too"
+    assert key_for(OPENAI, "https://evil.example/v1", environ, keys) == NO_KEY
+
+
+def test_every_provider_has_a_name_for_a_companys_key() -> None:
+    named = {provider.key or provider.secret for provider in PROVIDERS.values()}
+    assert "" not in named
+
+
 def test_an_address_that_the_operator_gave_too_gets_the_key() -> None:
     environ = {"OPENAI_API_KEY": "secret", "OPENAI_BASE_URL": "https://proxy.example/v1"}
     assert key_for(OPENAI, "https://proxy.example/v1/", environ) == "secret"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 from hypothesis import given
@@ -53,8 +53,8 @@ OUTCOMES: st.SearchStrategy[ModelOutcome] = st.one_of(
 
 @given(REQUESTS)
 def test_a_request_comes_back_the_same(request: ModelRequest) -> None:
-    plain = recorded.request_to_json(request)
-    assert encode(plain) == encode(asdict(request))
+    plain = recorded.request_to_json(replace(request, keys={"OPENAI_API_KEY": "secret-value"}))
+    assert encode({**plain, "keys": {}}) == encode(asdict(request))
     assert recorded.request_from_json(decode(encode(plain))) == request
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from perdure.core.codec import encode
 from perdure.models.port import Message, ModelError, ModelReply, ModelRequest, TextDelta, ToolCall, ToolSpec, Usage
+from perdure.models.recorded import request_to_json
 from perdure.models.scripted import Script, ScriptedModels, call, say, together
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ async def test_a_script_behind_an_address_gets_the_whole_request(
     assert reply.tool_calls == (ToolCall("call_1_1", "look", '{"turns":1}'),)
     assert reply.model == "scripted/incident"
     assert reply.cost_usd is None
-    assert script_server.asked == [("/model", json.loads(encode(asdict(request))))]
+    assert script_server.asked == [("/model", json.loads(encode(request_to_json(request))))]
 
 
 @pytest.mark.parametrize(
