@@ -11,10 +11,15 @@ import logging
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TextIO, cast
 
 LEVELS = ("debug", "info", "warning", "error")
+
+rewrites: list[Callable[[str], str]] = []
+"""What each line passes before it is written: whoever holds secrets takes them out of it. One list for the process, as
+there is one log."""
 
 logging.getLogger("perdure").addHandler(logging.NullHandler())
 
@@ -96,7 +101,7 @@ class JsonLines(logging.Formatter):
         line = {"at": at, "level": record.levelname.lower(), "event": event, **fields, "logger": record.name}
         if trace := _trace(record):
             line["exception"] = trace
-        return json.dumps(line, default=str)
+        return _rewritten(json.dumps(line, default=str))
 
 
 class Lines(logging.Formatter):
@@ -113,7 +118,7 @@ class Lines(logging.Formatter):
         shown = "  ".join(f"{self._tint(2, name + '=')}{_shown(value)}" for name, value in fields.items())
         line = f"{self._tint(2, at)} {self._tint(_TINTS.get(level, 0), f'{level:<7}')} {event}  {shown}".rstrip()
         trace = _trace(record)
-        return f"{line}\n{trace}" if trace else line
+        return _rewritten(f"{line}\n{trace}" if trace else line)
 
     def _tint(self, code: int, text: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self._colour else text
@@ -134,6 +139,12 @@ def _trace(record: logging.LogRecord) -> str:
     if not record.exc_info or record.exc_info[1] is None:
         return ""
     return "".join(traceback.format_exception(record.exc_info[1])).rstrip()
+
+
+def _rewritten(line: str) -> str:
+    for rewrite in rewrites:
+        line = rewrite(line)
+    return line
 
 
 def _shown(value: object) -> str:

@@ -27,6 +27,7 @@ from perdure.client.queues import Queues
 from perdure.client.results import AgentResult
 from perdure.client.rooms import Rooms
 from perdure.client.schedules import Schedules
+from perdure.client.secrets import Secrets
 from perdure.client.tasks import HttpTaskSource
 from perdure.core.tags import checked_tags
 from perdure.engine.keys import DEFAULT_COMPANY
@@ -90,8 +91,9 @@ class AgentRuntime(Outside, Found):
         self._join = join
         self.schedules = Schedules(self, lambda declared, input: start_request(declared, (input,), {}, None))
         """Starts by the calendar: make them, look at them, pause them."""
-        self.queues, self.rooms = Queues(self), Rooms(self)
-        """What waits for workers: look at it, limit it. Where several companies work together: write and read there."""
+        self.queues, self.rooms, self.secrets = Queues(self), Rooms(self), Secrets(self)
+        """What waits for workers: look at it, limit it. Where several companies work together: write and read there. Keys of
+        models and tools: kept, and never shown."""
         self._lock = threading.RLock()
         """Guards opening, closing and the table of workers: verbs may come from any thread."""
         self._service = ServiceLoop("perdure-service")

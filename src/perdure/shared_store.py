@@ -28,6 +28,7 @@ from perdure.server.door import Door
 from perdure.server.functions import DirectFunctionSource
 from perdure.server.node import Node, Parts, end_former_leases
 from perdure.server.retention import parse_retention
+from perdure.server.server_keys import keys_by
 from perdure.server.tool_source import tools_by
 from perdure.service_loop import ServiceLoop
 from perdure.store.ownership import Ask, Hint, Ownership, open_owned, read_hint
@@ -253,6 +254,7 @@ def open_node(
         clock,
         random,
         tools=tools_by(os.environ),
+        server_keys=keys_by(os.environ),
         retention_ms=parse_retention(said) if said else None,
     )
     owned = open_owned(store, clock=parts.clock, random=parts.random, ask=ask, on_takeover=end_former_leases)

@@ -6,6 +6,7 @@ done, or is done now. What it waits for, it finds in the public API.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Callable
@@ -25,6 +26,7 @@ LOOK_SECONDS = 0.03
 ENDED = frozenset({"completed", "failed", "cancelled"})
 SCHEDULE = "every minute"
 QUEUE = "unused"
+SECRET = "UNUSED"
 
 
 class Impatient(Exception):
@@ -164,6 +166,17 @@ def rooms(client: Client) -> None:
     assert room.ledger()[1].broken_at is None
 
 
+def secrets(client: Client) -> None:
+    """Keep two secrets, rotate them and take one away. Each may be said again; who deletes twice is told so."""
+    secrets = client.runtime.secrets
+    for name in (SECRET, f"{SECRET}_TOO"):
+        secrets.set(name, "a value that nobody uses")
+    secrets.rotate()
+    with contextlib.suppress(NotFound):
+        secrets.delete(SECRET)
+    assert [one.name for one in secrets.list()] == [f"{SECRET}_TOO"]
+
+
 def later(client: Client) -> None:
     """Begin one that is to wait for its start, longer than it takes to look for what is due."""
     must_be("completed", client, client.begin("later", side(client), f"{PLEASE}nothing", delay_seconds=1.5))
@@ -193,6 +206,7 @@ ERRANDS: dict[str, Callable[[Client], None]] = {
     "fork": fork,
     "queues": queues,
     "rooms": rooms,
+    "secrets": secrets,
     "later": later,
     "schedule": schedule,
     "tick": tick,

@@ -85,6 +85,7 @@ ROOMS = (
 QUEUES = ("change_queue", "queues", "queue", "set_queue", "pause_queue", "resume_queue")
 OF_A_FILE = frozenset({"migrate", "take_over", "close"})
 """What only the owner of a SQLite file commits."""
+SECRETS = ("change_secrets", "secrets", "set_secret", "delete_secret", "rotate_secrets")
 _AT_THE_START = frozenset({"migrate", "take_over"})
 """What a server does before it serves, and hardly ever after."""
 _SECOND_LIFE = Way(strikes=(Strike("record.after_commit", "server", 1, ("server",)),))
@@ -131,6 +132,7 @@ WAYS: dict[str, Way] = {
     "begin_delayed": Way(errands=("later",)),
     **dict.fromkeys(QUEUES, Way(errands=("queues",))),
     **dict.fromkeys(ROOMS, Way(errands=("rooms",))),
+    **dict.fromkeys(SECRETS, Way(errands=("secrets",))),
     "fire_schedules": Way(
         errands=("tick",), nudges=(Nudge("note:ticking", "skip", after=61),), expect={"clock_slack_ms": 65_000, **LATE}
     ),

@@ -79,7 +79,7 @@ class House:
         node = self.bench.node
         notes = Notes(node.bridge)
         given = ExecutorOptions(**options) if options else self.options
-        executor = Executor(notes, node.hub, self.models, self.clock, node.parts.random, given)  # type: ignore[arg-type]
+        executor = Executor(notes, node.hub, lambda _company: self.models, self.clock, node.parts.random, given)  # type: ignore[arg-type]
         self.notes[executor] = notes
         self.running[executor] = asyncio.get_running_loop().create_task(executor.run())
         return executor

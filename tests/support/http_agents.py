@@ -27,3 +27,16 @@ def payer(url: str, delivery: str) -> Agent:
 def script(request: ModelRequest) -> ModelReply:
     """Pay, then say what was told; on news, say so again."""
     return call("pay", {"cents": 5}) if turns(request) == 0 else say(request.messages[-1].text)
+
+
+def auditor(url: str) -> Agent:
+    """Return an agent that pays with a secret, and reads in the world's log what was sent."""
+    headers = {"X-Company": "${secret:SHOP}"}
+    pay = http_tool("pay", "Pay.", f"{url}/act/pay", "POST", headers, CENTS, retry_pause_seconds=0)
+    look = http_tool("look", "Look.", f"{url}/log", "GET", headers)
+    return Agent(name="auditor", model="scripted/auditor", tools=[pay, look])
+
+
+def audit(request: ModelRequest) -> ModelReply:
+    """Pay, look, and say what was seen."""
+    return [call("pay", {"cents": 5}), call("look", {}), say(request.messages[-1].text)][turns(request)]

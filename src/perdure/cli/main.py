@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from perdure.cli import approvals, db, effects, executions, failure, queues, rooms, schedules, tasks, tokens
+from perdure.cli import approvals, db, effects, executions, failure, queues, rooms, schedules, secrets, tasks, tokens
 from perdure.cli.check import check
 from perdure.cli.connect import AsJson
 from perdure.cli.crashtest import crashtest
@@ -73,6 +73,7 @@ def build_app(*, with_skills: bool = True) -> typer.Typer:
     app.add_typer(tasks.app, name="tasks", short_help="See an execution's tool calls; retry one that failed.")
     app.add_typer(queues.app, name="queues", short_help="See what waits for workers; limit or pause a queue.")
     app.add_typer(rooms.app, name="rooms", short_help="Rooms that companies share: write, read, ask, remember.")
+    app.add_typer(secrets.app, name="secrets", short_help="Keep keys of models and tools, sealed in the store.")
     app.add_typer(db.app, name="db", short_help="Migrate, check, back up, restore and copy a store.")
     app.command(short_help="Say whether anything could have been done twice.")(prove)
     app.add_typer(_skills() if with_skills else typer.Typer(), name="skills", help=SKILLS)

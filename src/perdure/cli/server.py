@@ -180,11 +180,20 @@ def _open(plan: Plan) -> tuple[Node, str]:
     from perdure.models.catalog import Catalog
     from perdure.server.executor import ExecutorOptions
     from perdure.server.node import Parts
+    from perdure.server.server_keys import keys_by
     from perdure.system import SystemClock, SystemRandom
 
     models = Catalog(scripted=plan.scripts)
     options = ExecutorOptions(lease_ms=plan.lease_ms, delivery_floor=floor_of(plan.delivery_floor))
-    parts = Parts(models, SystemClock(), SystemRandom(), options, plan.tools, retention_ms=plan.retention_ms)
+    parts = Parts(
+        models,
+        SystemClock(),
+        SystemRandom(),
+        options,
+        plan.tools,
+        retention_ms=plan.retention_ms,
+        server_keys=keys_by(os.environ),
+    )
     if is_address(plan.store):
         return open_database(plan.store, parts)
     return _open_file(plan, parts), plan.store

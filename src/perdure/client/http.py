@@ -12,6 +12,7 @@ from perdure.client.follow import Follower
 from perdure.client.functions import HttpFunctionSource
 from perdure.client.http_queues import HttpQueues
 from perdure.client.http_rooms import HttpRooms
+from perdure.client.http_secrets import HttpSecrets
 from perdure.client.http_waits import HttpSchedules, HttpWaits
 from perdure.client.tasks import HttpTaskSource
 from perdure.core import states
@@ -40,7 +41,7 @@ __all__ = ["HttpApi", "HttpTaskSource"]
 T = TypeVar("T")
 
 
-class HttpApi(HttpWaits, HttpSchedules, HttpQueues, HttpRooms):
+class HttpApi(HttpWaits, HttpSchedules, HttpQueues, HttpRooms, HttpSecrets):
     """`Api` of the company that the key belongs to, at `url`. Belongs to the event loop that first uses it."""
 
     def functions(self) -> HttpFunctionSource:

@@ -49,6 +49,7 @@ from perdure.server.answers import check_answer
 from perdure.server.direct_queues import DirectQueues
 from perdure.server.direct_rooms import DirectRooms
 from perdure.server.direct_schedules import DirectSchedules
+from perdure.server.direct_secrets import DirectSecrets
 from perdure.server.direct_waits import DirectWaits
 from perdure.server.heard import Heard
 from perdure.store.protocol import Reads
@@ -66,7 +67,7 @@ POLL_SECONDS = 5.0
 """How often a follower looks without a hint."""
 
 
-class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRooms):
+class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRooms, DirectSecrets):
     """`Api` of one company over a node."""
 
     def __init__(self, node: Node, company: str) -> None:
@@ -75,6 +76,7 @@ class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRooms):
         DirectSchedules.__init__(self, *given, _read_definition)
         DirectQueues.__init__(self, node.bridge, company, node.look_time)
         DirectRooms.__init__(self, *given)
+        DirectSecrets.__init__(self, node.secrets, company)
         self._node = node
 
     async def info(self) -> ServerInfo:

@@ -96,13 +96,14 @@ class Executor:
         self,
         bridge: Bridge,
         hub: Hub,
-        models: Models,
+        models: Callable[[str], Models],
         clock: Clock,
         random: Random,
         options: ExecutorOptions,
         idle: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`idle` says whether other processes have made nothing ready: then what stood and found nothing stands on."""
+        """`models` gives those of a company. `idle` says whether other processes have made nothing ready: then what
+        stood and found nothing stands on."""
         self.holder = new_id("srv", clock, random)
         self._bridge = bridge
         self._hub = hub
@@ -260,7 +261,7 @@ class Executor:
         events = await whole_log(journal, events, claimed.last_seq)
         spec = await self._spec(claimed.company, claimed.definition)
         first = events[0].data["input"]
-        models = HeldModels(self._models, self._leases, execution)
+        models = HeldModels(self._models(claimed.company), self._leases, execution)
         if isinstance(spec, WakeSpec):
             wake = wake_of(execution, claimed.company, first)
             run = Run(

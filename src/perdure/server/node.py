@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import Future, wait
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, cast
 
 import anyio
@@ -30,6 +31,7 @@ from perdure.mailbox import Mailboxes
 from perdure.models.port import Models
 from perdure.server.alarm import with_alarms
 from perdure.server.bridge import Bridge
+from perdure.server.company_models import CompanyModels
 from perdure.server.direct import DirectApi
 from perdure.server.elsewhere import Elsewhere
 from perdure.server.executor import Executor, ExecutorOptions
@@ -38,6 +40,8 @@ from perdure.server.hub import DRAINING, Hub
 from perdure.server.presence import Workers
 from perdure.server.reading import Queries, Reading
 from perdure.server.retention import Retention
+from perdure.server.secrets import Secrets
+from perdure.server.server_keys import KeyRing, ServerKey
 from perdure.server.silence import bury
 from perdure.server.store_time import StoreTime
 from perdure.server.sweeps import SWEEP_SECONDS, Due, Sweeps
@@ -48,6 +52,7 @@ from perdure.store.protocol import Store
 from perdure.store.tx import Note, Tx
 from perdure.store.writer import ThreadedWriter, Writer
 from perdure.version import VERSION
+from perdure.wire import state_file
 
 log = get_log(__name__)
 
@@ -71,6 +76,8 @@ class Parts:
     """What is to read."""
     retention_ms: int | None = None
     """What to tell the store about how long it keeps executions that have ended; None leaves it as it is."""
+    server_keys: tuple[ServerKey, ...] = ()
+    """What secrets are under; without any, a file has a key of its own, and a database has none."""
 
 
 class Node:
@@ -111,6 +118,10 @@ class Node:
         self._info = ServerInfo(VERSION, store.id, nonce, store.dialect, parts.clock.wall_ms())
         self.workers = Workers(self.bridge, parts.clock, self.look_time, nonce, shared=store.shared)
         """Those connected here or, where several servers share the store, anywhere."""
+        own_key = None if store.shared else state_file.home() / "secrets" / f"{store.id}.key"
+        self.secrets = Secrets(self.bridge, parts.clock, parts.random, KeyRing(parts.server_keys, own_key))
+        if parts.tools is not None:
+            self.secrets.hide(*parts.tools.outbound.variables.values())
         self._apis: dict[str, DirectApi] = {}
         self._sources: dict[str, DirectTaskSource] = {}
         self._functions: dict[str, DirectFunctionSource] = {}
@@ -146,6 +157,7 @@ class Node:
         if self._own_loop is not None:
             self._own_loop.stop()
         self._writer.stop()
+        self.secrets.close()
         self.bridge.close()
         self._close()
 
@@ -206,7 +218,8 @@ class Node:
         parts = self.parts
         loop, leave = asyncio.get_running_loop(), asyncio.Event()
         idle = self.elsewhere.nothing_ready
-        executor = Executor(self.bridge, self.hub, parts.models, parts.clock, parts.random, parts.executor, idle)
+        models = partial(CompanyModels, parts.models, self.secrets)
+        executor = Executor(self.bridge, self.hub, models, parts.clock, parts.random, parts.executor, idle)
         self._executor = executor
         self._leave = lambda: _call(loop, leave.set)
         self._running.set()

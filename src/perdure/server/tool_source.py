@@ -11,10 +11,12 @@ import re
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from perdure.agent.discovery import entries_of, listing_address
 from perdure.agent.schema import Signature
+from perdure.agent.server_tools import HttpPart, McpPart
 from perdure.agent.spec import ToolEntry, spec_from_json
 from perdure.agent.tool import ToolDefinition, ToolOptions
 from perdure.core import codec
@@ -27,13 +29,13 @@ from perdure.engine import query
 from perdure.engine.keys import DEFAULT_COMPANY
 from perdure.engine.lease import Lease, lease
 from perdure.engine.sweep import LOCAL_WORKER
-from perdure.errors import NotFound, PermanentError, UserError
+from perdure.errors import NotFound, PerdureError, PermanentError, UserError
 from perdure.server.elsewhere import SERVED
 from perdure.server.hub import DRAINING
 from perdure.server.tasks import POLL_SECONDS, DirectTaskSource
 from perdure.store.protocol import Reads
-from perdure.toolbox.guarded_http import Outbound
-from perdure.toolbox.http_call import Asked, HttpCaller
+from perdure.toolbox.guarded_http import Outbound, secret_names
+from perdure.toolbox.http_call import Asked, HttpCaller, before_anything
 from perdure.toolbox.mcp_call import McpCaller
 from perdure.worker.loop import Worker, WorkerOptions
 
@@ -91,8 +93,7 @@ class ServerTaskSource(DirectTaskSource):
 
     def __init__(self, node: Node, options: ServerTools, tools: OrderedDict[Lane, ToolDefinition]) -> None:
         super().__init__(node, DEFAULT_COMPANY)
-        self._http = HttpCaller(options.outbound)
-        self._mcp = McpCaller(options.outbound)
+        self._given = options.outbound
         self._tools = tools
         """The worker's, which looks up each task once, right after it came; what is old goes again."""
         self._asked: tuple[str, tuple[str, ...]] = "", ()
@@ -189,12 +190,28 @@ class ServerTaskSource(DirectTaskSource):
         http, mcp = entry.http, entry.mcp
         if http is not None and is_simulation(task.tool):
             return _saying(http.simulated)
+        return _calling(asked, partial(self._call, company, http, mcp, name))
+
+    async def _call(
+        self, company: str, http: HttpPart | None, mcp: McpPart | None, name: str | None, call: Asked
+    ) -> Json:
+        """Call an endpoint or a tool of an MCP server, or list its tools if no name is given."""
         if http is not None:
-            return _calling(asked, lambda call: self._http.call(http, call))
+            return await HttpCaller(await self._outbound(company, http.headers, call)).call(http, call)
         assert mcp is not None
-        if name is None:
-            return _calling(asked, lambda call: self._mcp.list(mcp, call))
-        return _calling(asked, lambda call: self._mcp.call(mcp, name, call))
+        caller = McpCaller(await self._outbound(company, mcp.headers, call))
+        return await caller.list(mcp, call) if name is None else await caller.call(mcp, name, call)
+
+    async def _outbound(self, company: str, headers: Mapping[str, str], call: Asked) -> Outbound:
+        """Return what a call may use: of the company's secrets, those that its headers refer to, as they are now."""
+        names = secret_names(headers)
+        if not names:
+            return self._given
+        try:
+            known = await self._node.secrets.of(company)
+        except PerdureError as error:
+            raise before_anything(error, call) from None
+        return replace(self._given, secrets={name: known[name] for name in names if name in known})
 
     async def alive(self, info: WorkerInfo) -> AsyncIterator[str]:
         """It lives as long as its server, so nobody has to be told."""

@@ -14,6 +14,7 @@ from perdure.core.events import Event
 from perdure.core.functions import ClaimRequest, Entry, HeldExecution, Reply
 from perdure.core.queues import QueueLimits, QueueView
 from perdure.core.schedules import Missed, ScheduleView
+from perdure.core.secrets import SecretView
 from perdure.core.views import ApprovalView, Decision, EffectView, Finding, ForkEdits, Ruling, TaskView
 from perdure.core.work import LEASE_MS, Answer, Held, LeasedTask, LeaseRequest, Report, WorkerInfo
 
@@ -119,6 +120,31 @@ class QueueList:
     """Queues by name."""
 
     items: tuple[QueueView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SecretBody:
+    """`PUT /v1/secrets/{secret}`."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+    value: str = field(repr=False)
+    """Printable ASCII, which no route ever returns."""
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RotateBody:
+    """Whose secrets to seal anew."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+    all_companies: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SecretList:
+    """Secrets by name, without their values."""
+
+    items: tuple[SecretView, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ STATUS_OF_CODE = {
     "bad_json": 400,
     "bad_request": 400,
     "json_too_deep": 400,
+    "admin_only": 403,
     "host_refused": 403,
     "origin_refused": 403,
     "no_such_route": 404,

@@ -11,6 +11,7 @@ from perdure.core import states
 from perdure.core.chain import LogPage
 from perdure.core.queues import DeadFilter, DeadPage, QueueView
 from perdure.core.schedules import ScheduleRequest, ScheduleView
+from perdure.core.secrets import Rotation, SecretView
 from perdure.core.views import (
     ApprovalView,
     EffectView,
@@ -22,7 +23,8 @@ from perdure.core.views import (
     TaskView,
 )
 from perdure.errors import InvalidInput
-from perdure.server.call import Call
+from perdure.server.call import SPEAKS_FOR_ALL, Call
+from perdure.server.direct_secrets import not_yours
 from perdure.server.routes.parsed import After, Caller, ParsedRoute
 from perdure.server.routes.parsed import reply as _reply
 from perdure.server.stream import EventStream
@@ -43,9 +45,12 @@ from perdure.wire.bodies import (
     QueueList,
     ReasonBody,
     RetryBody,
+    RotateBody,
     RulingBody,
     ScheduleBody,
     ScheduleList,
+    SecretBody,
+    SecretList,
     Sent,
     SignalBody,
     StartBody,
@@ -206,6 +211,30 @@ async def pause_queue(call: Caller, queue: str, body: ByBody | None = None) -> R
 @router.post(routes.QUEUE_RESUME, response_model=QueueView, summary="Give out again")
 async def resume_queue(call: Caller, queue: str, body: ByBody | None = None) -> Response:
     return _reply(await call.api.resume_queue(queue, by=call.by((body or ByBody()).by)))
+
+
+@router.get(routes.SECRETS, response_model=SecretList, summary="The company's secrets, without their values")
+async def secrets(call: Caller) -> Response:
+    return _reply(SecretList(tuple(await call.api.secrets())))
+
+
+@router.put(routes.SECRET, response_model=SecretView, summary="Keep a secret, in place of the one of its name")
+async def set_secret(call: Caller, secret: str, body: SecretBody) -> Response:
+    return _reply(await call.api.set_secret(secret, body.value, by=call.by(body.by)))
+
+
+@router.delete(routes.SECRET, status_code=204, summary="Take a secret away")
+async def delete_secret(call: Caller, secret: str) -> Response:
+    await call.api.delete_secret(secret)
+    return Response(status_code=204)
+
+
+@router.post(routes.SECRETS_ROTATE, response_model=Rotation, summary="Seal all secrets under a new key")
+async def rotate_secrets(call: Caller, body: RotateBody | None = None) -> Response:
+    every = (body or RotateBody()).all_companies
+    if every and call.principal.name not in SPEAKS_FOR_ALL:
+        raise not_yours()
+    return _reply(await call.api.rotate_secrets(all_companies=every))
 
 
 @router.post(

@@ -1,0 +1,51 @@
+"""Models as the executions of one company ask them: with the keys that are among the company's secrets.
+
+A key is looked up for each request, right before it. One that cannot be opened asks nobody: the server's own key would
+be another one's bill.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+
+from perdure.errors import PerdureError, UserError
+from perdure.models import providers
+from perdure.models.port import ModelError, ModelPort, ModelReply, ModelRequest, Models, TextDelta
+from perdure.server.secrets import Secrets
+
+
+@dataclass(frozen=True, slots=True)
+class CompanyModels:
+    """`Models` of one company."""
+
+    models: Models
+    secrets: Secrets
+    company: str
+
+    def port(self, model: str, base_url: str | None = None) -> ModelPort:
+        """Return the port. A scripted model has no use for a key, and is given none."""
+        port = self.models.port(model, base_url)
+        return port if providers.split(model)[0] in providers.SCRIPTED else _KeyedPort(port, self)
+
+    async def with_keys(self, request: ModelRequest) -> ModelRequest:
+        """Return the request with the company's keys. Raises `ModelError`."""
+        try:
+            keys = await self.secrets.of(self.company)
+        except PerdureError as error:
+            kind = "key" if isinstance(error, UserError) else "transient"
+            raise ModelError(kind, f"{request.model}: {error.message}", maybe_billed=False) from error
+        return replace(request, keys=keys) if keys else request
+
+
+@dataclass(frozen=True, slots=True)
+class _KeyedPort:
+    port: ModelPort
+    by: CompanyModels
+
+    async def request(self, request: ModelRequest) -> ModelReply:
+        return await self.port.request(await self.by.with_keys(request))
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[TextDelta | ModelReply]:
+        async for part in self.port.stream(await self.by.with_keys(request)):
+            yield part
