@@ -142,7 +142,7 @@ def _trace(record: logging.LogRecord) -> str:
 
 
 def _rewritten(line: str) -> str:
-    for rewrite in rewrites:
+    for rewrite in tuple(rewrites):  # one may go meanwhile
         line = rewrite(line)
     return line
 

@@ -92,8 +92,8 @@ class AgentRuntime(Outside, Found):
         self.schedules = Schedules(self, lambda declared, input: start_request(declared, (input,), {}, None))
         """Starts by the calendar: make them, look at them, pause them."""
         self.queues, self.rooms, self.secrets = Queues(self), Rooms(self), Secrets(self)
-        """What waits for workers: look at it, limit it. Where several companies work together: write and read there. Keys of
-        models and tools: kept, and never shown."""
+        """What waits for workers: look at it, limit it. Where several companies work together: write and read there.
+        Keys of models and tools: kept, and never shown."""
         self._lock = threading.RLock()
         """Guards opening, closing and the table of workers: verbs may come from any thread."""
         self._service = ServiceLoop("perdure-service")

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import signal
 import sqlite3
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,12 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     if request.param == "sqlite":
         return Place(str(tmp_path / "p.db"))
     return Place(request.getfixturevalue("postgres_database"))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Place:
+    """For what a database has no part in."""
+    return Place(str(tmp_path / "p.db"))
 
 
 async def filled(place: Place, *companies: str, keys: tuple[Any, ...] = (FIRST,)) -> None:
@@ -240,14 +247,30 @@ async def test_a_change_at_another_server_counts_within_two_seconds(postgres_dat
         assert dict(await here.of("acme")) == {}
 
 
-async def test_a_company_has_so_many_and_no_more(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_the_package_the_command_is_told_and_a_list_still_shown(
+    file: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await filled(file)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "cryptography"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "cryptography", None)  # as if it were not installed
+    async with file.secrets(FIRST) as secrets:
+        for verb in (secrets.of("acme"), secrets.set("acme", "DELTA", "delta-value", "ann"), secrets.rotate("acme")):
+            with pytest.raises(UserError, match=r"pip install 'perdure\[secrets\]'") as refused:
+                await verb
+            assert refused.value.code == "missing_extra"
+        assert dict(await secrets.of("nobody")) == {}
+        assert [view.name for view in await secrets.views("acme")] == list(NAMES)
+
+
+async def test_a_company_has_so_many_and_no_more(file: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_secrets, "MOST_SECRETS", 3)
-    await filled(place)
-    async with place.secrets(FIRST) as secrets:
+    await filled(file)
+    async with file.secrets(FIRST) as secrets:
         with pytest.raises(LimitExceeded) as refused:
             await secrets.set("acme", "DELTA", "one-too-many", "ann")
         assert refused.value.code == "too_many_secrets"
-        await secrets.set("acme", "ALPHA", "in-its-place", "ann")
+        await secrets.set("acme", "ALPHA", "in-its-file", "ann")
 
 
 def bytes_in(folder: Path) -> str:
@@ -288,11 +311,11 @@ def fail_and_say_so() -> None:
 
 
 @pytest.mark.usefixtures("logging_as_before")
-async def test_a_line_of_the_log_shows_no_value(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
-    await filled(place)
+async def test_a_line_of_the_log_shows_no_value(file: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    await filled(file)
     for as_json in (True, False):
         log.configure(as_json=as_json)
-        async with place.secrets(FIRST) as secrets:
+        async with file.secrets(FIRST) as secrets:
             await secrets.of("acme")
             fail_and_say_so()
     said = capsys.readouterr().err

@@ -273,7 +273,8 @@ def _holder(name: str) -> str:
 TOURS = (
     ("children", "fork", "revive"),
     ("doubt", "overdue", "unheard"),
-    ("later", "queues", "rooms"),
+    ("later", "queues"),
+    ("rooms", "secrets"),
     ("rename",),
     ("schedule",),
     ("tick",),

@@ -34,6 +34,8 @@ from perdure.server.bridge import Bridge
 from perdure.server.sealing import Damaged, Sealing
 from perdure.server.server_keys import KEY_BYTES, KeyRing, ServerKey
 
+said = log.get_log(__name__)
+
 BELIEVED_SECONDS = 2.0
 MOST_COMPANIES = 1_000
 """Whose secrets are kept open at a time."""
@@ -128,6 +130,7 @@ class Secrets:
         """Keep a value, which was checked, under a name, in place of the one that was there."""
         self.hide(value)
         await self._change(company, partial(self._to_set, name=name, value=value, by=by))
+        said.info("secret.set", company=company, secret=name, by=by)
         for view in await self.views(company):
             if view.name == name:
                 return view
@@ -136,11 +139,15 @@ class Secrets:
     async def delete(self, company: str, name: str) -> None:
         """Take one away. Raises `NotFound`. Needs no key, so that what nobody can open can be put away too."""
         await self._change(company, partial(self._to_delete, name=name))
+        said.info("secret.deleted", company=company, secret=name)
 
     async def rotate(self, company: str) -> Rotation:
         """Seal all of a company's secrets under a new data key, and that under the first server key: all or none."""
         change = await self._change(company, self._to_rotate)
-        return Rotation(0, 0, "") if change is None else Rotation(1, len(change.put), change.key.server_key)
+        if change is None:
+            return Rotation(0, 0, "")
+        said.info("secrets.rotated", company=company, secrets=len(change.put), server_key=change.key.server_key)
+        return Rotation(1, len(change.put), change.key.server_key)
 
     async def rotate_all(self) -> Rotation:
         """Do so for each company, one after the other. What was done before it is killed need not be done again."""

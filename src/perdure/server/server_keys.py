@@ -92,19 +92,25 @@ class KeyRing:
             raise _bad(f"the server's key {self.own} cannot be read: {error.strerror}") from None
         with os.fdopen(handle, "rb") as file:
             _refuse_open(self.own, os.fstat(file.fileno()).st_mode)
-            return parse_keys(file.read(4096).decode("ascii", "replace"), str(self.own))
+            found = parse_keys(file.read(4096).decode("ascii", "replace"), str(self.own))
+        if not found:
+            raise _bad(f"the server's key {self.own} is an empty file")
+        return found
 
     def made(self, random: Random) -> tuple[ServerKey, ...]:
         """Return them; make the server's own key if there is none. On return it survives a power cut.
 
-        Raises `UserError` (`secrets_key_missing`) where none may be made.
+        Raises `UserError` (`secrets_key_missing`) where none may be made, and `bad_secrets_key` where none can be.
         """
         if found := self.found():
             return found
         if self.own is None:
             raise missing()
-        make_folder(self.own.parent)
-        _write(self.own, base64.b64encode(random.token(KEY_BYTES)) + b"\n")
+        try:
+            make_folder(self.own.parent)
+            _write(self.own, base64.b64encode(random.token(KEY_BYTES)) + b"\n")
+        except OSError as error:
+            raise _bad(f"the server's key {self.own} cannot be written: {error.strerror}. Or set {VARIABLE}") from None
         return self.found()
 
 

@@ -65,6 +65,12 @@ def test_a_servers_own_key_is_made_once_for_its_user_alone(tmp_path: Path) -> No
     ring.own.chmod(0o640)
     with pytest.raises(UserError, match="may be read by others"):
         ring.found()
+    ring.own.chmod(0o600)
+    ring.own.write_bytes(b"")
+    with pytest.raises(UserError, match="is an empty file"):
+        ring.made(SystemRandom())
+    with pytest.raises(UserError, match="cannot be written: "):
+        KeyRing((), ring.own / "below" / "a.key").made(SystemRandom())
 
 
 def test_a_given_key_takes_the_place_of_a_made_one(tmp_path: Path) -> None:
