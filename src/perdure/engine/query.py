@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from perdure.core import codec, states
 from perdure.core.approval import approval_from_text
