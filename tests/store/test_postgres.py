@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 import postgres_server
-from commit_cutting_proxy import cutting_proxy
+from commit_cutting_proxy import CuttingProxy
 from engine_bench import Bench, step
 from perdure.engine.park import Finish, finish
 from perdure.errors import InvalidInput, Unreachable
@@ -20,6 +20,7 @@ from perdure.store.writer import ThreadedWriter
 from perdure.system import SystemRandom
 from perdure.testing.clock import FakeClock
 from perdure.testing.store_contract import contract_queries
+from postgres_fronts import in_front
 from store_operations import Put, Waiter, keys_in, put
 
 
@@ -39,7 +40,7 @@ def socket_folder(dsn: str) -> Path:
 
 def test_a_commit_whose_answer_is_lost_is_run_again(postgres_database: str) -> None:
     server = socket_folder(postgres_database)
-    with cutting_proxy(server) as (proxy, folder):
+    with in_front(CuttingProxy, server) as (proxy, folder):
         store = open_database(postgres_database.replace(str(server), str(folder)))
         writer = ThreadedWriter(store)
         waiter = Waiter()

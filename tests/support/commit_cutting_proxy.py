@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import socket
-import tempfile
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
-PORT = 5432
+from postgres_fronts import listen_in
+
 _PREPARED = re.compile(rb"(\w+\0)COMMIT\0")
 
 
@@ -21,9 +20,7 @@ class CuttingProxy:
         self._server = str(server)
         self._left = 0
         self.cuts = 0
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(folder / f".s.PGSQL.{PORT}"))
-        self._listener.listen()
+        self._listener = listen_in(folder)
         threading.Thread(target=self._accept, name="proxy", daemon=True).start()
 
     def cut_next(self, commits: int) -> None:
@@ -36,7 +33,12 @@ class CuttingProxy:
             except OSError:
                 return
             server = socket.socket(socket.AF_UNIX)
-            server.connect(self._server)
+            try:
+                server.connect(self._server)
+            except OSError:  # it is away
+                server.close()
+                client.close()
+                continue
             threading.Thread(target=self._upward, args=(client, server), name="up", daemon=True).start()
             threading.Thread(target=_pass_on, args=(server, client), name="down", daemon=True).start()
 
@@ -76,14 +78,3 @@ def _receive(source: socket.socket) -> bytes:
         return source.recv(65_536)
     except OSError:
         return b""
-
-
-@contextmanager
-def cutting_proxy(server_folder: Path) -> Iterator[tuple[CuttingProxy, Path]]:
-    """Yield a proxy and the folder of its socket."""
-    with tempfile.TemporaryDirectory(prefix="perdure-proxy-", dir="/tmp") as folder:
-        proxy = CuttingProxy(server_folder / f".s.PGSQL.{PORT}", Path(folder))
-        try:
-            yield proxy, Path(folder)
-        finally:
-            proxy.close()

@@ -13,10 +13,10 @@ from typing import Any
 
 import psycopg
 
+from postgres_fronts import PORT
 from postgres_server import USER, ordinary_user, tied_to_us
 
 START_SECONDS = 30
-PORT = 5432
 SETTINGS = """
 [databases]
 * = host={server} port={port} user={user}

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from pgbouncer import find_pgbouncer, pgbouncer
-from transaction_pooler import transaction_pooler
+from postgres_fronts import in_front
+from transaction_pooler import TransactionPooler
 
 
 @contextmanager
@@ -17,7 +18,7 @@ def pooled(kind: str, server: Path) -> Iterator[Path]:
     """Yield the folder of a pooler's socket: PgBouncer's, or of the tests' own, which never gives a session twice in a
     row."""
     if kind == "own":
-        with transaction_pooler(server) as (_, folder):
+        with in_front(TransactionPooler, server) as (_, folder):
             yield folder
         return
     binary = find_pgbouncer()

@@ -9,14 +9,14 @@ from __future__ import annotations
 import select
 import socket
 import struct
-import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-PORT = 5432
+from postgres_fronts import listen_in
+
 SESSIONS = 8
 """More than transactions are open at once in any test."""
 NOBODY = struct.pack("!cIII", b"K", 12, 1, 1)
@@ -69,9 +69,7 @@ class TransactionPooler:
         for _ in range(SESSIONS):
             self._idle.put(None)  # a place for a session, opened when it is wanted
         self.transactions = 0
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(folder / f".s.PGSQL.{PORT}"))
-        self._listener.listen()
+        self._listener = listen_in(folder)
         threading.Thread(target=self._accept, name="pooler", daemon=True).start()
 
     def close(self) -> None:
@@ -152,14 +150,3 @@ class TransactionPooler:
                     return
             elif client.end in ready:
                 said = list(client.messages())
-
-
-@contextmanager
-def transaction_pooler(server_folder: Path) -> Iterator[tuple[TransactionPooler, Path]]:
-    """Yield a pooler and the folder of its socket."""
-    with tempfile.TemporaryDirectory(prefix="perdure-pooler-", dir="/tmp") as folder:
-        pooler = TransactionPooler(server_folder / f".s.PGSQL.{PORT}", Path(folder))
-        try:
-            yield pooler, Path(folder)
-        finally:
-            pooler.close()
