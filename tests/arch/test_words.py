@@ -35,6 +35,7 @@ ELSEWHERE: dict[str, str] = {
     "store/ checkpoint": "SQLite's own word for moving its log into the file",
     "agent/context.py checkpoint": "what a tool's author saves for the next try: the word that they know",
     "worker/ checkpoint": "the same, given to the tool",
+    "store/overrides/postgres/catalog.sql activity": "PostgreSQL's own word, for what its sessions do",
 }
 """`file word`, or `folder/ word`: where a word means something else, and what."""
 

@@ -15,7 +15,9 @@ from commit_cutting_proxy import CuttingProxy
 from engine_bench import Bench, step
 from perdure.engine.park import Finish, finish
 from perdure.errors import InvalidInput, Unreachable
+from perdure.server.stalled import IDLE
 from perdure.store.postgres import PostgresStore, open_postgres
+from perdure.store.protocol import Again
 from perdure.store.writer import ThreadedWriter
 from perdure.system import SystemRandom
 from perdure.testing.clock import FakeClock
@@ -54,6 +56,39 @@ def test_a_commit_whose_answer_is_lost_is_run_again(postgres_database: str) -> N
         assert [entry.error for entry in entries] == [None] * 50
         assert keys_in(store) == [*(f"{number:02}" for number in range(50)), "before"]
         store.close()
+
+
+def test_what_a_stopped_process_has_open_is_ended_by_others(postgres_database: str) -> None:
+    """Right after statements in a pipeline, after which the database's own timeout does not run."""
+    stopped, other = open_database(postgres_database), open_database(postgres_database)
+
+    def stop_in_the_middle() -> None:
+        with stopped.write() as link:
+            link.many("contract_put_key", [{"company": "default", "start_key": "a", "execution": "exe_1"}])
+            with other.read() as reads:
+                assert reads.rows("end_stalled", wanted=IDLE, idle_ms=60_000) == []
+                assert [row["ended"] for row in reads.rows("end_stalled", wanted=IDLE, idle_ms=-1)] == [True]
+
+    with pytest.raises(Again):
+        stop_in_the_middle()
+    assert keys_in(other) == []
+    for store in (stopped, other):
+        store.close()
+
+
+def test_a_transaction_that_the_database_ended_as_it_lay_idle_is_run_again(postgres_database: str) -> None:
+    store = open_database(postgres_database)
+
+    def lie_idle() -> None:
+        with store.write() as link, psycopg.connect(postgres_database, autocommit=True) as other:
+            session = link.execute("SELECT pg_backend_pid() AS pid")[0]["pid"]
+            link.execute("SET LOCAL idle_in_transaction_session_timeout = 1")
+            while other.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", (session,)).fetchone():
+                pass
+
+    with pytest.raises(Again):
+        lie_idle()
+    store.close()
 
 
 def test_the_tables_that_change_most_are_vacuumed_early(postgres_database: str) -> None:

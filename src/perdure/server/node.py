@@ -43,6 +43,7 @@ from perdure.server.retention import Retention
 from perdure.server.secrets import Secrets
 from perdure.server.server_keys import KeyRing, ServerKey
 from perdure.server.silence import bury
+from perdure.server.stalled import end_stalled
 from perdure.server.store_time import StoreTime
 from perdure.server.sweeps import SWEEP_SECONDS, Due, Sweeps
 from perdure.server.tasks import DirectTaskSource
@@ -235,6 +236,7 @@ class Node:
                 if self.shared:
                     group.start_soon(self.elsewhere.run)
                     group.start_soon(self.workers.run)
+                    group.start_soon(end_stalled, self.bridge, parts.clock, parts.executor.lease_ms)
                 async with self._calling_tools():
                     await leave.wait()
                 group.cancel_scope.cancel()

@@ -18,6 +18,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import DictRow, dict_row
 from psycopg.types.numeric import Int8Dumper
 
+from perdure import failpoints
 from perdure.errors import InternalError, InvalidInput, Retryable, StoreFailed, StoreFull
 from perdure.store.protocol import Again, Params, Row
 from perdure.store.sql_store import Query, bad_value, missing, parse
@@ -37,7 +38,8 @@ OLDEST = 14
 """The oldest PostgreSQL that a store may be in."""
 
 _SETTINGS = {
-    # A process that is stopped inside a transaction must not keep others from the rows it locked.
+    # A process that is stopped inside a transaction must not keep others from the rows it locked. After statements sent
+    # in a pipeline this timeout does not run: see server/stalled.py.
     "idle_in_transaction_session_timeout": "5s",
     "lock_timeout": "15s",
     # Queries over names given as JSON are estimated at millions of rows: compiling one costs more than running it does.
@@ -55,6 +57,7 @@ _PASSES = (
     pg.LockNotAvailable,
     pg.QueryCanceled,
     pg.ReadOnlySqlTransaction,  # the server became a standby under us
+    pg.IdleInTransactionSessionTimeout,  # this process was stopped in the middle of it
 )
 _LOGIN = ("authentication failed", "no password supplied", "role", "pg_hba.conf", "not permitted to log in")
 """Words of a refusal that only another address mends. libpq gives no code with it; in another language it counts as a
@@ -370,7 +373,9 @@ class Session:
             self._link.execute("SET LOCAL lock_timeout = 0")  # another process's migration may take long
             self._link.execute(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})")
             yield
+            failpoints.hit("migrate.before_commit")
             self._link.commit()
+            failpoints.hit("migrate.after_commit")
         except BaseException:
             self._link.roll_back()
             raise

@@ -95,3 +95,7 @@ DELETE FROM workers WHERE seen_ms < :before_ms;
 -- name: workers_seen
 -- A company's workers, wherever they are connected.
 SELECT info FROM workers WHERE company = :company AND seen_ms >= :since_ms ORDER BY worker;
+
+-- name: end_stalled
+-- End the sessions of processes like this one that have lain in that state for longer; of a file nobody has any.
+SELECT :wanted AS session WHERE :idle_ms < 0 AND 1 = 0;
