@@ -206,7 +206,7 @@ class Executor:
     async def _drive(self, claimed: Claimed, asked_ms: int) -> None:
         """Take one execution as far as it goes. Whatever goes wrong with it goes wrong with it alone."""
         execution = claimed.ref.execution
-        self._leases.begin(execution, asked_ms)
+        self._leases.begin(execution, claimed.fence, asked_ms)
         journal = DirectJournal(self._bridge, self._clock, claimed.ref, claimed.fence)
         try:
             with self._hub.listening([("events", execution)], ear := _Ear()):
@@ -217,7 +217,7 @@ class Executor:
         except Exception:
             log.exception("execution.let_fall", execution=execution, action="it is taken up again when its lease ends")
         finally:
-            self._leases.end(execution, asked_ms)
+            self._leases.end(execution, claimed.fence)
 
     async def _drive_hearing(self, claimed: Claimed, journal: DirectJournal, ear: _Ear) -> Outcome:
         execution = claimed.ref.execution
@@ -301,7 +301,7 @@ class Executor:
             asked_ms = self._clock.monotonic_ms()
             held = dict(self._owned)
             if not held and not self._unknown and not self._opening:
-                self._leases.renewed(asked_ms)
+                self._leases.renewed(asked_ms, {})
                 continue
             try:
                 fences = await self._bridge.run(renew, Renew(self.holder, self._options.lease_ms))
@@ -309,7 +309,7 @@ class Executor:
                 log.warning("executor.renew_failed", code=error.code, action="will try again")
                 fences = None
             if fences is not None:
-                self._leases.renewed(asked_ms)
+                self._leases.renewed(asked_ms, fences)
                 await self._compare(held, fences)
             elif self._leases.quiet_ms > self._options.lease_ms * 0.8:
                 for live in held.values():

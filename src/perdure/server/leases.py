@@ -6,7 +6,7 @@ the reply by then, and it would be bought twice.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 
 from perdure.core.ports import Clock
@@ -21,21 +21,25 @@ class Leases:
         self._lease_ms = lease_ms
         self._renewed_ms = clock.monotonic_ms()
         """When the last renewal that was granted was asked for."""
-        self._claimed_ms: dict[str, int] = {}
-        """When the claim of each was asked for."""
+        self._since_ms: dict[str, tuple[int, int]] = {}
+        """The fence of each, and when its claim or what prolonged that was asked for."""
 
-    def begin(self, execution: str, asked_ms: int) -> None:
-        """An execution was claimed, by a claim that was asked for then."""
-        self._claimed_ms[execution] = asked_ms
+    def begin(self, execution: str, fence: int, asked_ms: int) -> None:
+        """An execution was claimed under a fence, by a claim that was asked for then."""
+        self._since_ms[execution] = fence, asked_ms
 
-    def end(self, execution: str, asked_ms: int) -> None:
+    def end(self, execution: str, fence: int) -> None:
         """What was claimed so was let go of. It may have come back by another claim."""
-        if self._claimed_ms.get(execution) == asked_ms:
-            del self._claimed_ms[execution]
+        if self._since_ms.get(execution, (None,))[0] == fence:
+            del self._since_ms[execution]
 
-    def renewed(self, asked_ms: int) -> None:
-        """All that is held was prolonged, as was asked for then."""
+    def renewed(self, asked_ms: int, fences: Mapping[str, int]) -> None:
+        """These were prolonged under these fences, as was asked for then. A claim that is not among them was lost, or
+        its grant is still on the way: it holds from when it was asked for itself."""
         self._renewed_ms = asked_ms
+        for execution, fence in fences.items():
+            if (known := self._since_ms.get(execution)) is not None and known[0] == fence:
+                self._since_ms[execution] = fence, max(known[1], asked_ms)
 
     @property
     def quiet_ms(self) -> int:
@@ -48,10 +52,8 @@ class Leases:
             await self._clock.sleep(self._lease_ms / 20_000)
 
     def _holds(self, execution: str) -> bool:
-        since_ms = self._claimed_ms.get(execution)
-        if since_ms is None:
-            return False
-        return self._clock.monotonic_ms() - max(since_ms, self._renewed_ms) < self._lease_ms
+        known = self._since_ms.get(execution)
+        return known is not None and self._clock.monotonic_ms() - known[1] < self._lease_ms
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,14 +35,14 @@ class Asked:
 async def test_what_was_just_claimed_is_held() -> None:
     leases = Leases(clock := FakeClock(), LEASE_MS)
     clock.advance(1_000)
-    leases.begin("exe_1", clock.monotonic_ms())
+    leases.begin("exe_1", 1, clock.monotonic_ms())
     clock.advance(29.9)
     await Asked(leases).ask()
 
 
 async def test_who_slept_past_the_lease_asks_once_it_was_prolonged() -> None:
     leases = Leases(clock := FakeClock(), LEASE_MS)
-    leases.begin("exe_1", clock.monotonic_ms())
+    leases.begin("exe_1", 1, clock.monotonic_ms())
     clock.advance(30)
     asked = Asked(leases)
     asking = asked.ask()
@@ -50,16 +50,32 @@ async def test_who_slept_past_the_lease_asks_once_it_was_prolonged() -> None:
     clock.advance(5)
     await clock.asleep(1)
     assert asked.times == 0
-    leases.renewed(clock.monotonic_ms())
+    leases.renewed(clock.monotonic_ms(), {"exe_1": 1})
     clock.advance(5)
     assert (await asking).text == "done"
 
 
 async def test_a_renewal_that_was_asked_for_too_long_ago_prolongs_nothing() -> None:
     leases = Leases(clock := FakeClock(), LEASE_MS)
-    leases.begin("exe_1", before := clock.monotonic_ms())
+    leases.begin("exe_1", 1, before := clock.monotonic_ms())
     clock.advance(40)
-    leases.renewed(before)
+    leases.renewed(before, {"exe_1": 1})
+    asked = Asked(leases)
+    asking = asked.ask()
+    await clock.asleep(1)
+    assert asked.times == 0
+    asking.cancel()
+
+
+@pytest.mark.parametrize("prolonged", [{}, {"exe_2": 1}, {"exe_1": 2}], ids=["nothing", "another", "another claim"])
+async def test_a_renewal_prolongs_no_claim_that_is_not_in_it(prolonged: dict[str, int]) -> None:
+    """It may have been lost while the news of its grant was on the way: to a process that was stopped, for instance."""
+    leases = Leases(clock := FakeClock(), LEASE_MS)
+    asked_ms = clock.monotonic_ms()
+    clock.advance(40)
+    leases.renewed(clock.monotonic_ms(), prolonged)
+    leases.begin("exe_1", 1, asked_ms)
+    leases.renewed(clock.monotonic_ms(), prolonged)
     asked = Asked(leases)
     asking = asked.ask()
     await clock.asleep(1)
@@ -69,14 +85,14 @@ async def test_a_renewal_that_was_asked_for_too_long_ago_prolongs_nothing() -> N
 
 async def test_what_was_let_go_of_asks_nobody_until_it_came_back() -> None:
     leases = Leases(clock := FakeClock(), LEASE_MS)
-    leases.begin("exe_1", first := clock.monotonic_ms())
-    leases.end("exe_1", first)
+    leases.begin("exe_1", 1, clock.monotonic_ms())
+    leases.end("exe_1", 1)
     asked = Asked(leases)
     asking = asked.ask()
     await clock.asleep(1)
     assert asked.times == 0
     clock.advance(60)
-    leases.begin("exe_1", clock.monotonic_ms())
-    leases.end("exe_1", first)
+    leases.begin("exe_1", 2, clock.monotonic_ms())
+    leases.end("exe_1", 1)
     clock.advance(5)
     assert (await asking).text == "done"
