@@ -18,15 +18,13 @@ IDLE = "idle in transaction"
 """The database's word for it."""
 IDLE_MS = 5_000
 """How long a transaction may lie idle, at most. Between two statements of ours there is hardly ever a millisecond."""
-LOOKS = 2
-"""In that time."""
 
 
 async def end_stalled(bridge: Bridge, clock: Clock, lease_ms: int) -> None:
     """Look until cancelled. What a stopped holder has locked is free as its lease runs out."""
-    idle_ms = min(IDLE_MS, lease_ms * 2 // 3)
+    idle_ms = min(IDLE_MS, lease_ms // 2)
     while True:
-        await clock.sleep(idle_ms / LOOKS / 1000)
+        await clock.sleep(idle_ms / 1000)
         try:
             ended = await bridge.read(lambda reads: reads.rows("end_stalled", wanted=IDLE, idle_ms=idle_ms))
         except Retryable as error:
