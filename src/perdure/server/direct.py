@@ -83,27 +83,7 @@ class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRooms, DirectS
         return self._node.info()
 
     async def start(self, request: StartRequest) -> Started:
-        text = codec.encode_json(request.spec)
-        agent, definition, lane = _read_definition(text)
-        delay_ms, at_ms = _delay_of(request)
-        check_priority(request.priority)
-        check_limit_key(request.limit_key)
-        row = Start(
-            id=new_id("exe", self._node.parts.clock, self._node.parts.random),
-            company=self._company,
-            agent=agent,
-            definition=definition,
-            spec=text,
-            input=codec.encode(request.input, "input"),
-            start_key=request.idempotency_key,
-            by=request.by,
-            lane=lane,
-            delay_ms=delay_ms,
-            at_ms=at_ms,
-            priority=request.priority,
-            limit_key=request.limit_key or "",
-            tags=checked_tags(request.tags),
-        )
+        row = _start_of(request, self._company, new_id("exe", self._node.parts.clock, self._node.parts.random))
         return await self._bridge.ask(start, row)
 
     async def execution(self, execution: str) -> ExecutionView:
@@ -343,6 +323,31 @@ async def _stirred(stir: asyncio.Event) -> bool:
         return timer.when() > loop.time()
     finally:
         timer.cancel()
+
+
+def _start_of(request: StartRequest, company: str, execution: str) -> Start:
+    """Return what is asked for as the engine takes it. Raises `InvalidInput` for what cannot be."""
+    text = codec.encode_json(request.spec)
+    agent, definition, lane = _read_definition(text)
+    delay_ms, at_ms = _delay_of(request)
+    check_priority(request.priority)
+    check_limit_key(request.limit_key)
+    return Start(
+        id=execution,
+        company=company,
+        agent=agent,
+        definition=definition,
+        spec=text,
+        input=codec.encode(request.input, "input"),
+        start_key=request.idempotency_key,
+        by=request.by,
+        lane=lane,
+        delay_ms=delay_ms,
+        at_ms=at_ms,
+        priority=request.priority,
+        limit_key=request.limit_key or "",
+        tags=checked_tags(request.tags),
+    )
 
 
 def _delay_of(request: StartRequest) -> tuple[int, int]:

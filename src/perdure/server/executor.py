@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import anyio
 
@@ -285,14 +286,10 @@ class Executor:
                 return row["spec"]
 
             found = codec.decode(await self._bridge.read(stored))
-            spec = self._specs[key] = wake_spec(found) if is_wake(found) else self._tightened(spec_from_json(found))
+            spec = self._specs[key] = _definition(found, self._options.delivery_floor)
             if len(self._specs) > self._options.cache:
                 self._specs.popitem(last=False)
         return spec
-
-    def _tightened(self, spec: AgentSpec) -> AgentSpec:
-        """Apply this server's policy. What was scheduled before keeps the mode it was scheduled with."""
-        return replace(spec, tools=tuple(tightened(tool, self._options.delivery_floor) for tool in spec.tools))
 
     async def _renew_forever(self) -> None:
         """Prolong what is owned, and tell the runs whose lease was lost to stop."""
@@ -340,6 +337,14 @@ class Executor:
 
     def _new_id(self, prefix: str) -> str:
         return new_id(prefix, self._clock, self._random)
+
+
+def _definition(found: Any, floor: Delivery) -> AgentSpec | WakeSpec:
+    """Read a definition under this server's policy. What was scheduled before keeps the mode it was scheduled with."""
+    if is_wake(found):
+        return wake_spec(found)
+    spec = spec_from_json(found)
+    return replace(spec, tools=tuple(tightened(tool, floor) for tool in spec.tools))
 
 
 async def _end_in_time(live: Live, limit_ms: int, active_ms: int, clock: Clock) -> None:
