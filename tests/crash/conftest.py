@@ -1,4 +1,4 @@
-"""The driver of the crash runs, as a process of its own: a test runner has threads, and whoever forks must not."""
+"""The drivers of the crash runs, as processes of their own: a test runner has threads, and whoever forks must not."""
 
 from __future__ import annotations
 
@@ -6,22 +6,39 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
 import pytest
 
+import postgres_server
 from crash_case import Case, Outcome
 from which_store import kind, store_at
 
-DRIVER = Path(__file__).parents[1] / "support" / "crash_driver.py"
+SUPPORT = Path(__file__).parents[1] / "support"
 
 
 @pytest.fixture(scope="session")
 def driver() -> Iterator[Callable[[Case], Outcome]]:
     """Have cases run, one after the other."""
-    command = [sys.executable, str(DRIVER)]
+    with _driver("crash_driver.py") as run:
+        yield run
+
+
+@pytest.fixture(scope="session")
+def on_postgres() -> Iterator[Callable[[Case], Outcome]]:
+    """The same, with the store in a database."""
+    if postgres_server.find_binaries() is None:
+        pytest.skip("no PostgreSQL binaries: install Debian's postgresql, or let ./dev test install the wheel")
+    with _driver("crash_on_postgres.py") as run:
+        yield run
+
+
+@contextmanager
+def _driver(program: str) -> Iterator[Callable[[Case], Outcome]]:
+    command = [sys.executable, str(SUPPORT / program)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as driver:
         assert driver.stdin is not None
         assert driver.stdout is not None

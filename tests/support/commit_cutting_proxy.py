@@ -70,6 +70,8 @@ def _pass_on(source: socket.socket, sink: socket.socket) -> None:
         except OSError:
             continue  # cut; read on, so that the server is not held up
     for end in (source, sink):
+        with suppress(OSError):
+            end.shutdown(socket.SHUT_RDWR)  # closing alone ends nothing while the other thread reads from it
         end.close()
 
 

@@ -11,8 +11,12 @@ LAYOUTS = {
     "separate": {"client": "client", "worker": "worker", "server": "server"},
     "joint": {"client": "client", "worker": "client", "server": "server"},
     "embedded": {"client": "client", "worker": "client", "server": "client"},
+    "cluster": {
+        name: name for name in ("client", "worker", "worker2", "worker3", "worker4", "server", "server2", "server3")
+    },
 }
-"""Which process plays each role: three, or the client runs the tools too, or one process is everything."""
+"""Which process plays each role: three, or the client runs the tools too, or one process is everything; or several
+servers share a database, and have several workers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,8 @@ class Case:
     """Fields of `crash_roles.Setup`."""
     expect: dict[str, Any] = field(default_factory=dict[str, Any])
     """Fields of `perdure.testing.checker.Expect`."""
+    standby: bool = False
+    """Whether the database has a synchronous standby, which takes its place in the middle of the storm."""
     memory_bytes: int = 0
     """The limit of the control group that the client lives in; 0 is none."""
     deadline_seconds: float = 60.0
@@ -135,6 +141,8 @@ class Outcome:
     uncertain: int = 0
     counts: dict[str, int] = field(default_factory=dict[str, int])
     """Figures of all its executions: see `crash_counts`."""
+    slow: str = ""
+    """Which execution stood still for longer than it may, where that is measured."""
     resolved: dict[str, int] = field(default_factory=dict[str, int])
     """Uncertain effects, by how each was resolved."""
     folder: str = ""

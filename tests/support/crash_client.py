@@ -37,7 +37,7 @@ class Client:
 
     def __init__(self, runtime: AgentRuntime, agent: Agent, setup: Setup) -> None:
         self.runtime, self.setup = runtime, setup
-        self._agent = agent
+        self.agent = agent
         self._log = ClientLog(setup.client_log)
         self._world = World(setup.world_url())
 
@@ -57,7 +57,7 @@ class Client:
                 case ApprovalRequested():
                     self.approve(handle, event.approval_id)
                 case ToolUncertain() if self.setup.rules:
-                    self._rule(handle)
+                    self.rule(handle)
                 case ExecutionPaused():
                     self._resume(handle)
                 case ToolScheduled() if self.setup.leaks:
@@ -73,8 +73,8 @@ class Client:
     def _attach(self, key: str, prompt: str, *, serve: bool = False) -> AgentHandle:
         """Return the execution that an earlier life wrote down; else start it, or find it, by its key."""
         if serve and (self.setup.folder / f"{key}.id").exists():
-            self.runtime.serve(self._agent, blocking=False)
-        return self.begin(key, self._agent, prompt)
+            self.runtime.serve(self.agent, blocking=False)
+        return self.begin(key, self.agent, prompt)
 
     def begin(self, key: str, declared: Any, *given: str, delay_seconds: float | None = None) -> AgentHandle:
         """Start an execution, or find the one that an earlier life started under the same key."""
@@ -95,7 +95,7 @@ class Client:
             return  # an earlier life decided it
         self.ask("decide", handle, lambda: handle.approve(approval, by="ops"), approval=approval, decision="approve")
 
-    def _rule(self, handle: AgentHandle) -> None:
+    def rule(self, handle: AgentHandle) -> None:
         """Rule on what is uncertain. Too early is asked again: a beat of a dead worker may reach the server late."""
         for effect in self.runtime.wait(self.runtime.api.effects(execution=handle.execution_id, state="uncertain")):
             while self._rule_on(effect, handle) == "not_settled":

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,8 @@ from perdure import failpoints
 from perdure.errors import Retryable
 from perdure.testing.family import Family, News
 
+CLIENTS = {"joint": "client+worker", "embedded": "embedded"}
+"""What else a client is, in some layouts."""
 GAVE_UP = 75
 """The exit code of a program that could not reach whom it needs: it may be started again. Any other is a fault."""
 LOOK_SECONDS = 0.02
@@ -250,20 +252,23 @@ class Run:
 
     def _may_start(self, member: str) -> bool:
         """A client is started when there is a server to talk to for the first time; from then on at once."""
-        return member in ("server", "world") or "server" not in self._members or self._ask.was_ready()
+        return kind_of(member) in ("server", "world") or "server" not in self._members or self._ask.was_ready()
 
     def _start(self, member: str) -> None:
         self._lives[member] = self._lives.get(member, 0) + 1
         if member == "client":
             self._resumed = time.monotonic()
-        kind = {"worker2": "worker"}.get(member, member)
-        if member == "client" and self.case.layout != "separate":
-            kind = {"joint": "client+worker", "embedded": "embedded"}[self.case.layout]
+        kind = CLIENTS.get(self.case.layout, "client") if member == "client" else kind_of(member)
         group = self._group if member == "client" and self._lives[member] == 1 else None
         spec = "" if member == "world" else self._spec(member)
         inject = self.case.inject if member == "server" and self._lives[member] == 1 else ""
-        program = partial(_traced, self.setup, inject) if inject else partial(_life, kind, member, self.setup, spec)
+        setup = replace(self.setup, me=member, server=self._server_of(member))
+        program = partial(_traced, self.setup, inject) if inject else partial(_life, kind, member, setup, spec)
         self._family.start(member, program, group=group)
+
+    def _server_of(self, member: str) -> str:
+        """Return the server that a process speaks to in its present life."""
+        return "server"
 
     def _spec(self, member: str) -> str:
         parts = [
@@ -290,6 +295,11 @@ class Run:
             while any(map(self._family.pid, self._members)) and time.monotonic() < until:
                 self._family.wait(0.05)
         crash_judge.read_passes(self.outcome, self.setup)
+
+
+def kind_of(member: str) -> str:
+    """Return what a process is: of some there are several."""
+    return member.rstrip("0123456789")
 
 
 def _life(kind: str, member: str, setup: Setup, spec: str) -> None:
@@ -349,11 +359,16 @@ def main() -> None:
         }
         _life(sys.argv[1], sys.argv[1], Setup(**{**given, "folder": Path(given["folder"])}), "")
         return
+    answer(run_case)
+
+
+def answer(run: Callable[[Case], Outcome]) -> None:
+    """Read cases, one JSON object a line, and answer each with its outcome."""
     known = {field.name for field in fields(Setup)}
     for line in sys.stdin:
         case = Case.from_json(json.loads(line))
         assert case.setup.keys() <= known, case.setup
-        sys.stdout.write(json.dumps(run_case(case).to_json()) + "\n")
+        sys.stdout.write(json.dumps(run(case).to_json()) + "\n")
         sys.stdout.flush()
 
 

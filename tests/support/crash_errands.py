@@ -10,8 +10,10 @@ import contextlib
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from crash_agent import PROMPT
 from crash_side import PLEASE, family, handing, renaming, side_agent
 from perdure import Agent, AgentHandle, Conflict, NotFound
 from perdure.client.stream_events import ExecutionPaused, ToolFailed, ToolScheduled
@@ -22,11 +24,16 @@ if TYPE_CHECKING:
     from perdure.core.views import ChildView
 
 PATIENCE_SECONDS = 40.0
+CROWD_SECONDS = 90.0
+TICK_SECONDS = 80.0
+"""Where no clock is set, a minute has to pass."""
 LOOK_SECONDS = 0.03
 ENDED = frozenset({"completed", "failed", "cancelled"})
 SCHEDULE = "every minute"
 QUEUE = "unused"
 SECRET = "UNUSED"
+CROWD = 3
+"""Reports at once, beside the one."""
 
 
 class Impatient(Exception):
@@ -187,8 +194,25 @@ def tick(client: Client) -> None:
     _make(client)
     (client.setup.folder / "ticking").touch()
     schedules = client.runtime.schedules
-    until(lambda: any(one.last_tick_ms for one in schedules.list()), "a tick")
+    until(lambda: any(one.last_tick_ms for one in schedules.list()), "a tick", TICK_SECONDS)
     quietly(lambda: schedules.delete(SCHEDULE))
+
+
+def crowd(client: Client) -> None:
+    """See several reports through at once, and one run of calls that need no claim."""
+    reports = [client.begin(f"crowd {number}", client.agent, PROMPT) for number in range(CROWD)]
+    handles = [*reports, client.begin("books", side(client), f"{PLEASE}look_up book")]
+    until(lambda: all(list(map(partial(_tended, client), handles))), "a crowd to come to its end", CROWD_SECONDS)
+    for handle in handles:
+        must_be("completed", client, handle)
+
+
+def _tended(client: Client, handle: AgentHandle) -> bool:
+    """Do what a run asks of people; return whether it has ended."""
+    for one in handle.get_status().approvals:
+        client.approve(handle, one.id)
+    client.rule(handle)
+    return ended(client, handle)
 
 
 def _make(client: Client) -> None:
@@ -196,6 +220,7 @@ def _make(client: Client) -> None:
 
 
 ERRANDS: dict[str, Callable[[Client], None]] = {
+    "crowd": crowd,
     "tokens": tokens,
     "children": children,
     "rename": rename,
@@ -239,12 +264,12 @@ def must_be(wanted: str, client: Client, handle: AgentHandle) -> None:
         raise AssertionError(f"execution {handle.execution_id} should be {wanted} and is {found}")
 
 
-def until(fact: Callable[[], object], what: str) -> None:
+def until(fact: Callable[[], object], what: str, seconds: float = PATIENCE_SECONDS) -> None:
     """Wait until something is so. Raises `Impatient`."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + seconds
     while not fact():
         if time.monotonic() > deadline:
-            raise Impatient(f"waited {PATIENCE_SECONDS:g} s for {what}")
+            raise Impatient(f"waited {seconds:g} s for {what}")
         time.sleep(LOOK_SECONDS)
 
 

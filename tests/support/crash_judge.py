@@ -5,7 +5,11 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import sqlite3
 import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -13,6 +17,7 @@ from urllib.parse import quote, urlsplit
 from crash_case import Outcome
 from crash_counts import count, resolved
 from crash_roles import Setup, write
+from crash_side import BOOK
 from perdure import AgentRuntime
 from perdure.client.timeline import timeline_of
 from perdure.core.events import Event as LoggedEvent
@@ -31,6 +36,10 @@ class Ask:
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
+        self.servers: Sequence[str] = ("server",)
+        """Whom to ask: one after the other, until one answers."""
+        self.away: frozenset[str] = frozenset()
+        """Of these, whom to leave alone: dead, stopped or cut off."""
         self.paused = False
         """The server was stopped on purpose: asking it would only take time."""
         self._main: list[dict[str, Any]] = []
@@ -39,7 +48,7 @@ class Ask:
 
     def was_ready(self) -> bool:
         """Say whether a server was ever ready."""
-        return (self._setup.folder / "server.ready").exists()
+        return any((self._setup.folder / f"{name}.ready").exists() for name in self.servers)
 
     def look(self) -> None:
         """Take in what is new. A server that does not answer is no news."""
@@ -54,7 +63,7 @@ class Ask:
 
     def answers(self) -> bool:
         """Say whether there is somebody to ask; trivially so if everything ran in one process."""
-        if not (self._setup.folder / "server.url").exists():
+        if not any((self._setup.folder / f"{name}.url").exists() for name in self.servers):
             return True
         try:
             self._get("/v1/info")
@@ -94,8 +103,17 @@ class Ask:
         return self._get(f"/v1/executions/{quote(execution)}/events?after={after}&limit=1000")["items"]
 
     def _get(self, path: str) -> Any:
-        address = urlsplit(self._setup.address("server"))
-        key = (self._setup.folder / "server.key").read_text(encoding="utf-8")
+        failed: Exception = ConnectionError("no server lives")
+        for name in [one for one in self.servers if one not in self.away]:
+            try:
+                return self._get_from(name, path)
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                failed = error
+        raise failed
+
+    def _get_from(self, server: str, path: str) -> Any:
+        address = urlsplit(self._setup.address(server))
+        key = (self._setup.folder / f"{server}.key").read_text(encoding="utf-8")
         connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=ASK_SECONDS)
         try:
             connection.request("GET", path, headers={"Authorization": f"Bearer {key}"})
@@ -135,6 +153,7 @@ def judge(outcome: Outcome, setup: Setup, ask: Ask, expect: dict[str, Any]) -> N
     entries = world_entries(setup)
     report = check(entries, ClientLog(setup.client_log), histories, Expect(earlier=tuple(earlier), **given))
     outcome.problems += map(str, report.violations)
+    outcome.problems += book_problems(setup, histories)
     counts = report.summary()
     outcome.calls_made, outcome.calls_twice = counts.model_calls_made, counts.model_calls_maybe_paid_twice
     outcome.uncertain = counts.uncertain
@@ -172,6 +191,18 @@ def report_problems(setup: Setup) -> list[str]:
     content = pdf.read_bytes()
     whole = content.startswith(b"%PDF-") and content.rstrip().endswith(b"%%EOF")
     return [] if whole else [f"{pdf} is no whole PDF"]
+
+
+def book_problems(setup: Setup, histories: Sequence[History]) -> list[str]:
+    """Say what is wrong with the book that a transactional tool writes: one line for each call that was done."""
+    book = setup.folder / BOOK
+    if not book.exists():
+        return []
+    with closing(sqlite3.connect(book)) as connection:
+        lines = Counter(row[0] for row in connection.execute("SELECT execution FROM lines"))
+    done = {one.id for one in histories for event in one.events if event.data.get("value") == "booked"}
+    twice = [f"P4: {execution} has {often} lines in its book" for execution, often in lines.items() if often > 1]
+    return twice + [f"P4: {execution} has no line in its book" for execution in sorted(done - lines.keys())]
 
 
 def read_passes(outcome: Outcome, setup: Setup) -> None:

@@ -34,7 +34,7 @@ UNREACHED: dict[str, str] = {
     "act_in_room": "committed by wakes of agents in rooms alone; tests/crash/test_rooms.py kills there",
     **dict.fromkeys(
         ("say_present", "say_still_present"),
-        "said only by servers that share a database; tests/e2e/test_postgres_cluster.py kills one of two",
+        "said only by servers that share a database; `./dev crash --minutes N` kills them there",
     ),
     **dict.fromkeys(
         ("forget", "set_retention"),
@@ -42,6 +42,13 @@ UNREACHED: dict[str, str] = {
     ),
 }
 """Operation or request -> why no run commits or sends it by itself, and the test that kills there."""
+_OF_SHARING = ("say_present", "say_still_present")
+UNREACHED_IN_DATABASES: dict[str, str] = {
+    **{name: why for name, why in UNREACHED.items() if name not in _OF_SHARING},
+    "take_over": "nobody owns a database",
+    "close": "nothing of a database is closed but connections",
+}
+"""The same where servers share a database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +93,12 @@ QUEUES = ("change_queue", "queues", "queue", "set_queue", "pause_queue", "resume
 OF_A_FILE = frozenset({"migrate", "take_over", "close"})
 """What only the owner of a SQLite file commits."""
 SECRETS = ("change_secrets", "secrets", "set_secret", "delete_secret", "rotate_secrets")
+WAITED_FOR: dict[str, Way] = {
+    "fire_timers": Way(setup={"refuse": "429:21"}),
+    "say_still_present": Way(setup={"refuse": "429:25"}),
+    "fire_schedules": Way(errands=("tick",)),
+}
+"""In place of `WAYS` where the database's clock decides: nobody sets that one, so its time has to pass."""
 _AT_THE_START = frozenset({"migrate", "take_over"})
 """What a server does before it serves, and hardly ever after."""
 _SECOND_LIFE = Way(strikes=(Strike("record.after_commit", "server", 1, ("server",)),))
@@ -154,10 +167,13 @@ class Point:
 
     name: str
     holder: str
+    in_database: bool = False
+    """Whether the store is in a database that servers share."""
 
     @property
     def way(self) -> Way:
-        return WAYS.get(self._subject, Way())
+        ways = WAYS | WAITED_FOR if self.in_database else WAYS
+        return ways.get(self._subject, Way())
 
     @property
     def toured(self) -> bool:
@@ -172,7 +188,8 @@ class Point:
     @property
     def unreached(self) -> str:
         """Why no run comes by it; empty if one does."""
-        return UNREACHED.get(self._subject, "")
+        unreached = UNREACHED_IN_DATABASES if self.in_database else UNREACHED
+        return unreached.get(self._subject, "")
 
     @property
     def _subject(self) -> str:
@@ -203,14 +220,14 @@ class Point:
         )
 
 
-def points() -> list[Point]:
+def points(*, in_database: bool = False) -> list[Point]:
     """Return all of them, in order."""
     found = {f"{name}.{moment}": "server" for name in operations() for moment in MOMENTS}
     for name in requests():
         holder = "worker" if name in WORKER_REQUESTS else "client"
         found |= {f"http.{name}.{end}": holder for end in ENDS}
     found |= {name: _holder(name) for name in literals()}
-    return [Point(name, holder) for name, holder in sorted(found.items())]
+    return [Point(name, holder, in_database) for name, holder in sorted(found.items())]
 
 
 def operations() -> list[str]:

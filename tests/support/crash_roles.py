@@ -24,6 +24,7 @@ from crash_side import FOLDER, FUNCTIONS, LINGER, side_agent
 from perdure import AgentRuntime
 from perdure.client.functions import HttpFunctionSource
 from perdure.client.tasks import HttpTaskSource
+from perdure.database import open_database
 from perdure.flow.durable import durable_definition
 from perdure.models.catalog import Catalog
 from perdure.models.port import ModelError, ModelReply, ModelRequest
@@ -44,7 +45,7 @@ from perdure.worker.loop import WorkerOptions
 from perdure.worker.main import Serving, run_workers, tool_worker
 from which_store import by_clock
 
-for _later in ("anyio._backends._asyncio", "encodings.idna", "httpcore2", "httpx2", "jsonschema", "uvloop"):
+for _later in ("anyio._backends._asyncio", "encodings.idna", "httpcore2", "httpx2", "jsonschema", "psycopg", "uvloop"):
     with suppress(ImportError):  # what is loaded at first use would be loaded anew in each child
         import_module(_later)
 
@@ -59,6 +60,10 @@ class Setup:
     folder: Path
     database: str = ""
     """The address of the PostgreSQL database that the server's store is in; without one it is a file."""
+    me: str = "server"
+    """Which process it is: of several servers each has its own address."""
+    server: str = "server"
+    """The server that this process speaks to."""
     lease_ms: int = 1000
     errands: tuple[str, ...] = ()
     """What the client does beside its main job: see `crash_client`."""
@@ -93,7 +98,17 @@ class Setup:
 
     @property
     def state_file(self) -> Path:
-        return self.disk / "server.json"
+        return self.disk / f"{self.me}.json"
+
+    @property
+    def database_note(self) -> Path:
+        """Where the address of the database stands, if it comes to be only in the run."""
+        return self.folder / f"{self.me}.database"
+
+    @property
+    def ahead_ms(self) -> Path:
+        """By how much this process's clock is ahead of the others'."""
+        return self.folder / f"{self.me}.ahead_ms"
 
     @property
     def result(self) -> Path:
@@ -128,31 +143,35 @@ def run_world(setup: Setup) -> None:
 
 
 class SkippingClock(SystemClock):
-    """The system's clock, ahead by what a file says: a long wait need not be waited for."""
+    """The system's clock, ahead by what files say: a long wait need not be waited for."""
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
+    def __init__(self, *files: Path) -> None:
+        self._files = files
 
     def wall_ms(self) -> int:
-        try:
-            return super().wall_ms() + int(self._file.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return super().wall_ms()
+        return super().wall_ms() + sum(map(_number_in, self._files))
+
+
+def _number_in(file: Path) -> int:
+    try:
+        return int(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return 0
 
 
 def run_server(setup: Setup) -> None:
     """Serve over the run's store until a signal, on the port of the first time."""
-    address = setup.folder / "server.url"
+    address = setup.folder / f"{setup.me}.url"
     port = int(address.read_text(encoding="utf-8").rpartition(":")[2]) if address.exists() else 0
-    clock = SkippingClock(setup.skipped_ms)
+    clock = SkippingClock(setup.skipped_ms, setup.ahead_ms)
     models = Catalog(scripted={"incident": partial(_ask_world, setup)})
     parts = Parts(models, clock, SystemRandom(), ExecutorOptions(lease_ms=setup.lease_ms))
-    node = _on_database(setup, parts) if setup.database else open_node(setup.store, parts.models, parts)
+    node = _node(setup, parts)
 
     def ready(found: Ready) -> None:
-        write(setup.folder / "server.key", found.key)
+        write(setup.folder / f"{setup.me}.key", found.key)
         write(address, found.url)
-        write(setup.folder / "server.ready", str(os.getpid()))
+        write(setup.folder / f"{setup.me}.ready", str(os.getpid()))
 
     options = ServeOptions(port=port, state_file=setup.state_file, drain_seconds=1.0)
     node.start()
@@ -162,9 +181,13 @@ def run_server(setup: Setup) -> None:
         node.stop()
 
 
-def _on_database(setup: Setup, parts: Parts) -> Node:
-    store = by_clock(open_postgres(setup.database, random=parts.random), parts.clock)
-    return Node(store, parts, nonce=parts.random.token(16).hex())
+def _node(setup: Setup, parts: Parts) -> Node:
+    if setup.database:
+        store = by_clock(open_postgres(setup.database, random=parts.random), parts.clock)
+        return Node(store, parts, nonce=parts.random.token(16).hex())
+    if setup.database_note.exists():
+        return open_database(setup.database_note.read_text(encoding="utf-8"), parts)[0]
+    return open_node(setup.store, parts.models, parts)
 
 
 async def _ask_world(setup: Setup, request: ModelRequest) -> ModelReply:
@@ -260,4 +283,4 @@ def write(path: Path, text: str) -> None:
 
 
 def _server(setup: Setup) -> tuple[str, str]:
-    return setup.address("server"), (setup.folder / "server.key").read_text(encoding="utf-8")
+    return setup.address(setup.server), (setup.folder / f"{setup.server}.key").read_text(encoding="utf-8")

@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -18,6 +20,7 @@ from typing import Any
 from crash_agent import MANY, Surroundings, act
 from perdure import Agent, Approval, PermanentError, ToolContext, tool
 from perdure.flow import TokenFailed, durable, run_function, signal, sleep, step, this_step, token
+from perdure.ledger import once
 from perdure.testing.world_client import World
 
 NAME = "side_agent"
@@ -27,6 +30,8 @@ FOLDER = "CRASH_FOLDER"
 LINGER = "CRASH_LINGER"
 """In the environment: the run's folder, and how many seconds each step takes the first time, for durable functions,
 which have no dependencies."""
+BOOK = "book.db"
+"""In the run's folder."""
 LIMIT_SECONDS = 20.0
 """After which a body waits no longer for a note: the client died for good."""
 SOON_SECONDS = 0.4
@@ -40,7 +45,7 @@ def side_agent(surroundings: Surroundings) -> Agent:
         model="scripted/incident",
         base_url=surroundings.world.url,
         instructions="You do one thing.",
-        tools=[remark, ask_nobody, knock, half_done, mend, say_so],
+        tools=[remark, look_up, book, ask_nobody, knock, half_done, mend, say_so],
         dependencies=surroundings,
     )
 
@@ -49,6 +54,24 @@ def side_agent(surroundings: Surroundings) -> Agent:
 def remark(ctx: ToolContext) -> int:
     """Say something to the world, at least once."""
     return act(ctx)["n"]
+
+
+@tool(delivery="repeatable", retries=MANY)
+def look_up(ctx: ToolContext) -> int:
+    """Look at the world, as often as one likes."""
+    return act(ctx)["n"]
+
+
+@tool(delivery="transactional", retries=MANY)
+def book(ctx: ToolContext) -> str:
+    """Write a line into a book of one's own, in one transaction with the record of it."""
+    with closing(sqlite3.connect(ctx.dependencies.out.parent / BOOK)) as connection:
+        connection.execute("CREATE TABLE IF NOT EXISTS lines (execution TEXT)")
+        with once(connection, ctx.idempotency_key) as effect:
+            if effect.done:
+                return str(effect.value)
+            connection.execute("INSERT INTO lines VALUES (?)", (ctx.execution_id,))
+            return str(effect.record("booked"))
 
 
 UPWARDS = Approval(

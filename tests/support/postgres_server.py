@@ -8,6 +8,7 @@ import importlib.util
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -57,10 +58,15 @@ class Server:
     as_user: dict[str, Any]
     process: subprocess.Popen[Any] | None = None
 
-    def start(self) -> None:
-        """Start it and return when it answers."""
+    def launch(self) -> None:
+        """Start it, and do not wait for it."""
         with (self.home / "log").open("ab") as log:
             self.process = subprocess.Popen(self.command, cwd=self.home, stdout=log, stderr=log, **self.as_user)
+
+    def start(self) -> None:
+        """Start it and return when it answers."""
+        self.launch()
+        assert self.process is not None
         try:
             _wait_until_it_answers(self.process, self.address, self.home / "log")
         except BaseException:
@@ -72,6 +78,13 @@ class Server:
         assert self.process is not None
         self.process.kill()
         self.process.wait()
+        self.process = None
+
+    def crash(self) -> None:
+        """Stop it and all its sessions at once, without a checkpoint: the next start recovers from its log."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGQUIT)
+        self.process.wait(STOP_SECONDS)
         self.process = None
 
     def stop(self) -> None:
@@ -93,11 +106,19 @@ def running(binaries: Path, *, standby: bool = False) -> Iterator[str]:
 
 @contextmanager
 def running_server(
-    binaries: Path, *, standby: bool = False, options: Mapping[str, str] = SERVER_OPTIONS
+    binaries: Path,
+    *,
+    standby: bool = False,
+    options: Mapping[str, str] = SERVER_OPTIONS,
+    under: Path = Path("/tmp"),
+    network: str = "",
 ) -> Iterator[Server]:
-    """As `running`, and yield the server itself, which may be stopped and started meanwhile."""
+    """As `running`, and yield the server itself, which may be stopped and started meanwhile.
+
+    `network`: from where anybody may connect, `10.1.0.0/16`; it then listens on all addresses that there are.
+    """
     # Not under pytest's own folder: a socket's path has 107 bytes at most, and another user has to reach it.
-    home = Path(tempfile.mkdtemp(prefix="perdure-pg-", dir="/tmp"))
+    home = Path(tempfile.mkdtemp(prefix="perdure-pg-", dir=under))
     try:
         as_user = ordinary_user(home)
         binaries = reachable(binaries, home, as_user)
@@ -115,6 +136,10 @@ def running_server(
         ]
         subprocess.run(initdb, check=True, cwd=home, stdout=subprocess.DEVNULL, **as_user)
         settings = dict(options)
+        if network:
+            settings["listen_addresses"] = "*"
+            with (data / "pg_hba.conf").open("a", encoding="utf-8") as rules:
+                rules.write(f"host all all {network} trust\n")
         if standby:
             (data / "standby.signal").touch()
             del settings["max_connections"]  # it must not have fewer than its primary had: initdb's default

@@ -31,9 +31,9 @@ def either(primary: str, standby: str) -> str:
 
 
 @contextmanager
-def synchronous_standby(binaries: Path, primary: str) -> Iterator[Server]:
+def synchronous_standby(binaries: Path, primary: str, under: Path = Path("/tmp")) -> Iterator[Server]:
     """Yield a standby that streams from a primary, which waits for it with every commit from here on."""
-    home = Path(tempfile.mkdtemp(prefix="perdure-pg-", dir="/tmp"))
+    home = Path(tempfile.mkdtemp(prefix="perdure-pg-", dir=under))
     try:
         as_user = ordinary_user(home)
         binaries = reachable(binaries, home, as_user)
