@@ -12,28 +12,20 @@ from crash_case import Nudge as N
 
 LATE = {"late_attempts": True}
 CUT_OFF = (N("strike:1", "cut both", "server"), N("nudge:1", "cont", "server"), N("event:completed", "heal", "server"))
-NOT_ANSWERED = (N("strike:1", "cut from", "server"), *CUT_OFF[1:])
 STOPPED = (N("event:completed", "cont", "server"),)
 LEFT = N("strike:1", "kill", "client")
 """The client's next life asks another server."""
 
 
 def test_a_storm_over_a_cluster_breaks_no_promise(on_postgres: Callable[[Case], Outcome]) -> None:
-    storm = Storm(4, blows=8, mean_seconds=0.25, stop_seconds=1.5)
+    storm = Storm(4, blows=6, mean_seconds=0.25, stop_seconds=1.5)
     case = Case("storm (cluster)", storm=storm, layout="cluster", setup={"linger_seconds": 0.25}, expect=LATE)
     outcome = on_postgres(case)
     assert outcome.ok, outcome
     assert outcome.kills + outcome.stops > 0
 
 
-@pytest.mark.parametrize(
-    "befalls",
-    [
-        pytest.param(STOPPED, id="stopped"),
-        pytest.param(CUT_OFF, id="cut_off"),
-        pytest.param(NOT_ANSWERED, id="cut_off_from_answers"),
-    ],
-)
+@pytest.mark.parametrize("befalls", [STOPPED, CUT_OFF], ids=["stopped", "cut_off"])
 def test_a_server_that_stays_in_a_transaction_keeps_nobody_from_going_on(
     befalls: tuple[N, ...], on_postgres: Callable[[Case], Outcome]
 ) -> None:

@@ -46,8 +46,9 @@ def main() -> int:
         tallies.append(run_phase(phase, room))
     seen = set[str]().union(*(tally.seen for tally in tallies))
     due = [point.name for point in points() if not point.unreached]
-    missed = [name for name in due if name not in seen and not options.only]
-    run = LongRun(options.minutes, options.seed, phases, tallies, Points(len(due) - len(missed), missed, UNREACHED))
+    missed = [name for name in due if name not in seen]
+    found = Points(len(due) - len(missed), [] if options.only else missed, UNREACHED)
+    run = LongRun(options.minutes, options.seed, phases, tallies, found, partial=bool(options.only))
     if options.json:
         options.json.write_text(as_json(run), encoding="utf-8")
     sys.stdout.write(table(run))

@@ -1,7 +1,7 @@
 """How long executions stood still that nobody kept waiting: by their logs, and by when what befell the system.
 
-Pure. A gap counts if what ends it is the system's to do. Of a gap in which something befell the system, or was over,
-the part after the last of that counts: what came before has a cause of its own.
+Pure. A gap counts if what ends it is the system's to do, and if it is no pause between two tries. Of a gap in which
+something befell the system, or was over, the part after the last of that counts: what came before has another cause.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from perdure.testing.evidence import History
+from perdure.testing.evidence import Event, History
 
 OURS = frozenset(
     {
@@ -20,6 +20,8 @@ OURS = frozenset(
     }
 )
 """Kinds of events that wait for no person, no timer and no other execution."""
+PAUSES = frozenset({"attempt_failed", "task_uncertain", "timer_set"})
+"""Kinds of events after which something may be waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +32,11 @@ class Stall:
     execution: str
     seq: int
     """Of the event that ended it."""
-    kind: str
+    what: str
+    """From which event until which, at which addresses."""
 
     def __str__(self) -> str:
-        return f"{self.execution} stood still for {self.ms} ms until {self.kind} (seq {self.seq})"
+        return f"{self.execution} stood still for {self.ms} ms: {self.what} (seq {self.seq})"
 
 
 NO_STALL = Stall(0, "", 0, "")
@@ -45,9 +48,15 @@ def longest_stall(histories: Iterable[History], befell_ms: Sequence[int]) -> Sta
     for history in histories:
         for before, event in pairwise(history.events):
             since = _last(befell_ms, event.at_ms, before.at_ms)
-            if event.kind in OURS and event.seq > history.inherited + 1 and event.at_ms - since > found.ms:
-                found = Stall(event.at_ms - since, history.id, event.seq, event.kind)
+            counts = event.kind in OURS and before.kind not in PAUSES and event.seq > history.inherited + 1
+            if counts and event.at_ms - since > found.ms:
+                what = f"from {_name(before)} to {_name(event)} in {event.at_ms - before.at_ms} ms"
+                found = Stall(event.at_ms - since, history.id, event.seq, what)
     return found
+
+
+def _name(event: Event) -> str:
+    return f"{event.kind} {event.address}".strip()
 
 
 def _last(moments: Sequence[int], until: int, least: int) -> int:
