@@ -23,7 +23,7 @@ def test_random_kills_break_no_promise(crash: Callable[[Case], Outcome], case: C
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 @pytest.mark.parametrize(
     ("call", "fault", "when"),
-    [("fdatasync", "signal=KILL", 5), ("pwrite64", "error=EIO", 20), ("pwrite64", "error=ENOSPC", 12)],
+    [("fdatasync", "signal=KILL", 5), ("pwrite64", "error=EIO", 20), ("pwrite64", "error=ENOSPC", 14)],
 )
 @pytest.mark.sqlite_only("the calls are those on a file")
 def test_a_broken_system_call_breaks_no_promise(

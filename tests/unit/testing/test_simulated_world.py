@@ -11,17 +11,20 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+import pytest
+
 from planted import PATCHES, ROOT
 from simulated_processes import Process, ProcessLoop, run_processes
 
 ROUNDS = 10_000
+pytestmark = pytest.mark.sqlite_only("virtual time needs a store that answers on the same thread")
+
 CHILD = """
 import json, os, sys
 sys.path[:0] = sys.argv[1:3]
 sys.unraisablehook = lambda what: None
 from simulate import run_seed
 
-pytestmark = pytest.mark.sqlite_only("virtual time needs a store that answers on the same thread")
 found = [run_seed(seed, twice=TWICE) for seed in SEEDS]
 print(json.dumps([[one.trace, *one.problems] for one in found]), flush=True)
 os._exit(0)  # what a world left is thrown away with the process
