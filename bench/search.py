@@ -90,6 +90,8 @@ def rows(count: int) -> Iterator[dict[str, Any]]:
             "cancel_seq": None,
             "origin": "",
             "kept_by": "",
+            "priority": 0,
+            "limit_key": "",
         }
 
 

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.sqlite_only("a program that is its own server has a file")
+
 PROGRAM = """
 import asyncio, os, sys
 from pathlib import Path
 from perdure import AgentHandle, AgentRuntime, durable
 from perdure.flow import step
 
-pytestmark = pytest.mark.sqlite_only("a program that is its own server has a file")
 
 world = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 known = Path(sys.argv[1] + ".fork")
