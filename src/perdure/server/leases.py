@@ -6,6 +6,7 @@ the reply by then, and it would be bought twice.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 
@@ -23,10 +24,13 @@ class Leases:
         """When the last renewal that was granted was asked for."""
         self._since_ms: dict[str, tuple[int, int]] = {}
         """The fence of each, and when its claim or what prolonged that was asked for."""
+        self._news = asyncio.Event()
+        """Set, and made anew, whenever one of them holds from later on."""
 
     def begin(self, execution: str, fence: int, asked_ms: int) -> None:
         """An execution was claimed under a fence, by a claim that was asked for then."""
         self._since_ms[execution] = fence, asked_ms
+        self._tell()
 
     def end(self, execution: str, fence: int) -> None:
         """What was claimed so was let go of. It may have come back by another claim."""
@@ -40,6 +44,11 @@ class Leases:
         for execution, fence in fences.items():
             if (known := self._since_ms.get(execution)) is not None and known[0] == fence:
                 self._since_ms[execution] = fence, max(known[1], asked_ms)
+        self._tell()
+
+    def _tell(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
 
     @property
     def quiet_ms(self) -> int:
@@ -49,7 +58,7 @@ class Leases:
     async def held(self, execution: str) -> None:
         """Return while the lease of an execution surely holds; else wait until it was prolonged, or for ever."""
         while not self._holds(execution):
-            await self._clock.sleep(self._lease_ms / 20_000)
+            await self._news.wait()
 
     def _holds(self, execution: str) -> bool:
         known = self._since_ms.get(execution)

@@ -115,6 +115,9 @@ async def test_a_long_wait_of_the_provider_is_a_stored_timer(tmp_path: Path) -> 
         await clock.asleep(2)
         assert "timer_fired" not in await bench.kinds(execution)
         clock.advance(1)
+        await bench.state(execution, "running", ownership="owned")
+        await clock.asleep(2)  # the sweep and the renewal
+        clock.advance(10)  # it was claimed by a wish as old as the wait: it is surely held once that was prolonged
         assert (await bench.result(execution)).state == "completed"
         assert bench.script.calls == ["turn 1/model", "turn 1/model/2"]
 

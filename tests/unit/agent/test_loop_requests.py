@@ -126,21 +126,24 @@ async def test_nothing_reaches_what_has_ended(tmp_path: Path) -> None:
 async def test_active_time_is_bounded_and_waiting_costs_none(tmp_path: Path) -> None:
     clock, hold = FakeClock(), Hold("turn 2/model")
     async with node_over(tmp_path, Script([call("look"), say("done")], gate=hold), clock=clock) as bench:
-        execution = await bench.start(tool("look"), limits=LimitsEntry(active_ms=10_000))
+        execution = await bench.start(tool("look"), limits=LimitsEntry(active_ms=20_000))
         await bench.state(execution, "waiting", ownership="parked")
         clock.advance(3_600)
         [task] = await bench.lease("look")
         await bench.done(task)
-        await hold.reached()
+        await bench.state(execution, "running", ownership="owned")
         await clock.asleep(3)  # the sweep, the renewal, the limit
+        clock.advance(10)  # it was claimed by a wish as old as the wait: it is surely held once that was prolonged
+        await hold.reached()
+        await clock.asleep(3)
         clock.advance(9.9)
         assert (await bench.api.execution(execution)).state == "running"
         clock.advance(0.1)
         view = await bench.result(execution)
         assert view.failure is not None
         assert view.failure.code == "limit_exceeded"
-        assert "limits.active (10 s)" in view.failure.message
-        assert view.active_ms == 10_000
+        assert "limits.active (20 s)" in view.failure.message
+        assert view.active_ms == 20_000
 
 
 async def test_active_time_adds_up_over_claims(tmp_path: Path) -> None:

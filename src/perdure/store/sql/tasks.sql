@@ -75,7 +75,8 @@ SELECT MAX(first.ahead_ms) AS ahead_ms FROM (
 SELECT t.*, v.data, t.limited AS queue_limited FROM tasks t
 JOIN events v ON v.shard = t.shard AND v.execution = t.execution AND v.seq = t.scheduled_seq
 WHERE t.worker = :worker AND t.company = :company AND t.state IN ('leased', 'begun') AND t.state = 'leased'
-  AND t.nonce = :nonce;
+  AND t.nonce = :nonce
+ORDER BY t.run_at_ms - t.ahead_ms, t.execution, t.scheduled_seq;
 
 -- name: lease_task
 -- Reserve a task that is still free; the same reservation again changes nothing but its end.
