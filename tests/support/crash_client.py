@@ -136,7 +136,7 @@ class Client:
         handle.get_status()
 
     def _discover(self, handle: AgentHandle) -> None:
-        self.runtime.wait(running_server(self.setup.state_file))
+        self.runtime.wait(running_server(replace(self.setup, me=self.setup.server).state_file))
 
     def _cancel(self, handle: AgentHandle) -> None:
         draft = self._attach("draft", f"Report on {CSV}, to be cancelled.")
