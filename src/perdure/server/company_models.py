@@ -6,12 +6,12 @@ be another one's bill.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 
 from perdure.errors import PerdureError, UserError
 from perdure.models import providers
-from perdure.models.port import ModelError, ModelPort, ModelReply, ModelRequest, Models, TextDelta
+from perdure.models.port import ModelError, ModelPort, ModelRequest, Models
+from perdure.models.prepared import PreparedPort
 from perdure.server.secrets import Secrets
 
 
@@ -26,7 +26,7 @@ class CompanyModels:
     def port(self, model: str, base_url: str | None = None) -> ModelPort:
         """Return the port. A scripted model has no use for a key, and is given none."""
         port = self.models.port(model, base_url)
-        return port if providers.split(model)[0] in providers.SCRIPTED else _KeyedPort(port, self)
+        return port if providers.split(model)[0] in providers.SCRIPTED else PreparedPort(port, self.with_keys)
 
     async def with_keys(self, request: ModelRequest) -> ModelRequest:
         """Return the request with the company's keys. Raises `ModelError`."""
@@ -36,16 +36,3 @@ class CompanyModels:
             kind = "key" if isinstance(error, UserError) else "transient"
             raise ModelError(kind, f"{request.model}: {error.message}", maybe_billed=False) from error
         return replace(request, keys=keys) if keys else request
-
-
-@dataclass(frozen=True, slots=True)
-class _KeyedPort:
-    port: ModelPort
-    by: CompanyModels
-
-    async def request(self, request: ModelRequest) -> ModelReply:
-        return await self.port.request(await self.by.with_keys(request))
-
-    async def stream(self, request: ModelRequest) -> AsyncIterator[TextDelta | ModelReply]:
-        async for part in self.port.stream(await self.by.with_keys(request)):
-            yield part

@@ -7,11 +7,12 @@ the reply by then, and it would be bought twice.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from perdure.core.ports import Clock
-from perdure.models.port import ModelPort, ModelReply, ModelRequest, Models, TextDelta
+from perdure.models.port import ModelPort, ModelRequest, Models
+from perdure.models.prepared import PreparedPort
 
 
 class Leases:
@@ -24,8 +25,8 @@ class Leases:
         """When the last renewal that was granted was asked for."""
         self._since_ms: dict[str, tuple[int, int]] = {}
         """The fence of each, and when its claim or what prolonged that was asked for."""
-        self._news = asyncio.Event()
-        """Set, and made anew, whenever one of them holds from later on."""
+        self._news: asyncio.Event | None = None
+        """Made by who waits, for all who do; set, and forgotten, once one of them holds from later on."""
 
     def begin(self, execution: str, fence: int, asked_ms: int) -> None:
         """An execution was claimed under a fence, by a claim that was asked for then."""
@@ -47,8 +48,9 @@ class Leases:
         self._tell()
 
     def _tell(self) -> None:
-        self._news.set()
-        self._news = asyncio.Event()
+        if self._news is not None:
+            self._news.set()
+            self._news = None
 
     @property
     def quiet_ms(self) -> int:
@@ -58,6 +60,7 @@ class Leases:
     async def held(self, execution: str) -> None:
         """Return while the lease of an execution surely holds; else wait until it was prolonged, or for ever."""
         while not self._holds(execution):
+            self._news = self._news or asyncio.Event()
             await self._news.wait()
 
     def _holds(self, execution: str) -> bool:
@@ -75,19 +78,8 @@ class HeldModels:
 
     def port(self, model: str, base_url: str | None = None) -> ModelPort:
         """Return the port, which waits before each request until the execution is held."""
-        return _HeldPort(self.models.port(model, base_url), self)
+        return PreparedPort(self.models.port(model, base_url), self._once_held)
 
-
-@dataclass(frozen=True, slots=True)
-class _HeldPort:
-    port: ModelPort
-    by: HeldModels
-
-    async def request(self, request: ModelRequest) -> ModelReply:
-        await self.by.leases.held(self.by.execution)
-        return await self.port.request(request)
-
-    async def stream(self, request: ModelRequest) -> AsyncIterator[TextDelta | ModelReply]:
-        await self.by.leases.held(self.by.execution)
-        async for part in self.port.stream(request):
-            yield part
+    async def _once_held(self, request: ModelRequest) -> ModelRequest:
+        await self.leases.held(self.execution)
+        return request
