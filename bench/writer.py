@@ -57,8 +57,19 @@ def executions(store: SqliteStore, count: int) -> list[ExecutionRow]:
 
 
 def _row(execution: str) -> ExecutionRow:
-    parts = (execution, "default", "w1", "d" * 24, states.Execution.RUNNING, None, states.Ownership.OWNED)
-    return ExecutionRow(shard_of(execution), *parts, 1, 1, 1, 0, 0, 0, None)
+    return ExecutionRow(
+        shard=shard_of(execution),
+        id=execution,
+        company="default",
+        agent="w1",
+        definition="d" * 24,
+        state=states.Execution.RUNNING,
+        ownership=states.Ownership.OWNED,
+        fence=1,
+        log_format=1,
+        created_ms=0,
+        updated_ms=0,
+    )
 
 
 class Bridge:

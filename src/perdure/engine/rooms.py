@@ -13,6 +13,7 @@ from perdure.core.events import LOG_FORMAT
 from perdure.core.ids import shard_of
 from perdure.core.rooms import LEDGER_COMPANY, Act, Actor, RoomKind, Written
 from perdure.engine.rooms_acts import note, perform
+from perdure.engine.rooms_members import Member, put_member
 from perdure.errors import PerdureError
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Ref
@@ -60,17 +61,7 @@ def _make(tx: Tx, row: MakeRoom) -> Written:
     host = row.actor.company
     if not tx.run("insert_room", id=row.id, company=host, name=row.name, by=row.actor.name, now_ms=tx.now_ms):
         return Written(row.id, 0, created=False)
-    tx.run(
-        "put_room_member",
-        room=row.id,
-        company=host,
-        name="",
-        state=states.Membership.JOINED,
-        definition="",
-        on_crash="",
-        by=row.actor.name,
-        now_ms=tx.now_ms,
-    )
+    put_member(tx, row.id, row.actor, Member(host, ""), states.Membership.JOINED)
     room = _ledger(tx, row.id)
     return Written(row.id, note(tx, room, row.actor, RoomKind.CREATED, facts={"name": codec.digest(row.name)}))
 
@@ -84,15 +75,10 @@ def _ledger(tx: Tx, room: str) -> ExecutionRow:
         agent="",
         definition="",
         state=states.Execution.WAITING,
-        reason=None,
         ownership=states.Ownership.PARKED,
-        fence=0,
-        next_seq=1,
         log_format=LOG_FORMAT,
-        active_ms=0,
         created_ms=tx.now_ms,
         updated_ms=tx.now_ms,
-        finished_ms=None,
     )
     tx.create(row)
     return row

@@ -71,13 +71,13 @@ def note(
     kind: RoomKind,
     about: str = "",
     digest: str = "",
-    **more: Mapping[str, Any],
+    facts: Mapping[str, Any] | None = None,
 ) -> int:
     """Append a line to the ledger, `facts` in it, and return its number. No text of anybody's goes into it."""
     data: dict[str, Any] = {"company": actor.company, "by": actor.name, "kind": actor.kind, "decision": "allowed"}
     if actor.execution:
         data |= {"execution": actor.execution, "woken_by": actor.cause, "asked_by": actor.asked_by}
-    return tx.append(room, kind, about, digest, data | dict(more.get("facts", {})))
+    return tx.append(room, kind, about, digest, data | dict(facts or {}))
 
 
 def refuse(tx: Tx, room: str, actor: Actor, act: Act, why: PerdureError) -> None:
@@ -106,18 +106,10 @@ def _post(tx: Tx, room: ExecutionRow, actor: Actor, act: Post) -> Written | Perd
     seq = note(tx, room, actor, RoomKind.POSTED, id, digest, facts=facts)
     tx.run(
         "insert_room_message",
-        room=room.id,
-        id=id,
-        seq=seq,
-        company=actor.company,
-        author=actor.name,
-        kind=actor.kind,
+        **_wrote(tx, room, actor, (id, seq, digest)),
         text=act.text,
         addressed=codec.encode(addressed),
         thread=act.thread,
-        hops=actor.hops,
-        digest=digest,
-        now_ms=tx.now_ms,
     )
     return Written(id, seq, woken=wake_all(tx, room, actor, meant, id))
 
@@ -136,26 +128,25 @@ def _open_task(tx: Tx, room: ExecutionRow, actor: Actor, act: OpenTask) -> Writt
     seq = note(tx, room, actor, RoomKind.TASK_OPENED, id, digest, facts=facts)
     tx.run(
         "insert_room_task",
-        room=room.id,
-        id=id,
-        seq=seq,
-        company=actor.company,
-        author=actor.name,
-        kind=actor.kind,
+        **_wrote(tx, room, actor, (id, seq, digest)),
         title=act.title,
         to_company=meant.company,
         to_agent=meant.name,
         thread=act.thread,
         state=states.RoomTask.OPEN,
-        hops=actor.hops,
-        digest=digest,
-        now_ms=tx.now_ms,
     )
     return Written(id, seq, woken=wake_all(tx, room, actor, [meant], id))
 
 
 def _id(prefix: str, room: ExecutionRow, actor: Actor, key: str) -> str:
     return written_id(prefix, room.id, actor.company, actor.kind, actor.name, key)
+
+
+def _wrote(tx: Tx, room: ExecutionRow, actor: Actor, what: tuple[str, int, str]) -> dict[str, Any]:
+    """Return what is stored with all that anybody writes: its id, place and digest, and whose it is."""
+    id, seq, digest = what
+    by = {"company": actor.company, "author": actor.name, "kind": actor.kind, "hops": actor.hops}
+    return {"room": room.id, "id": id, "seq": seq, "digest": digest, **by, "now_ms": tx.now_ms}
 
 
 def _unwoken(actor: Actor) -> dict[str, Json]:
@@ -235,16 +226,10 @@ def _remember(tx: Tx, room: ExecutionRow, actor: Actor, act: Remember) -> Writte
     seq = note(tx, room, actor, RoomKind.REMEMBERED, id, digest)
     tx.run(
         "insert_room_memory",
-        room=room.id,
-        id=id,
-        seq=seq,
-        company=actor.company,
-        author=actor.name,
+        **_wrote(tx, room, actor, (id, seq, digest)),
         text=act.text,
         source=act.source,
         salt=act.salt,
-        digest=digest,
-        now_ms=tx.now_ms,
     )
     tx.many("insert_room_reader", [{"room": room.id, "line": id, "company": reader} for reader in readers])
     return Written(id, seq)

@@ -110,7 +110,7 @@ def change_member(
         case RemoveAgent(name):
             if standing(tx, room, actor.company, name) is None:
                 return NotFound(f"{actor.company} has no agent {name!r} in room {room}.", agent=name)
-            _put(tx, room, actor, Member(actor.company, name), states.Membership.GONE)
+            put_member(tx, room, actor, Member(actor.company, name), states.Membership.GONE)
             return Changed(RoomKind.AGENT_REMOVED, name)
         case _:
             assert_never(act)
@@ -122,7 +122,7 @@ def _invite(tx: Tx, room: str, actor: Actor, company: str) -> Changed | PerdureE
         return Conflict(f"only the host of room {room} may invite companies to it.", code="not_the_host")
     if standing(tx, room, company) is not None:
         return None
-    _put(tx, room, actor, Member(company, ""), states.Membership.INVITED)
+    put_member(tx, room, actor, Member(company, ""), states.Membership.INVITED)
     return Changed(RoomKind.INVITED, company)
 
 
@@ -131,7 +131,7 @@ def _move(tx: Tx, room: str, actor: Actor, event: str, kind: RoomKind) -> Change
     if state is None or not states.allowed(states.MEMBERSHIP_TABLE, state, event):
         return None
     after = states.Membership(states.move(states.MEMBERSHIP_TABLE, state, event))
-    _put(tx, room, actor, Member(actor.company, ""), after)
+    put_member(tx, room, actor, Member(actor.company, ""), after)
     return Changed(kind)
 
 
@@ -151,11 +151,12 @@ def _put_agent(tx: Tx, room: str, actor: Actor, act: PutAgent) -> Changed | None
         return None
     scope = {"company": actor.company, "digest": act.definition, "agent": act.name}
     tx.run("insert_definition", **scope, spec=act.spec, now_ms=tx.now_ms)
-    _put(tx, room, actor, new, states.Membership.JOINED)
+    put_member(tx, room, actor, new, states.Membership.JOINED)
     return Changed(RoomKind.AGENT_REGISTERED, act.name, act.definition, {"on_crash": act.on_crash})
 
 
-def _put(tx: Tx, room: str, actor: Actor, member: Member, state: states.Membership) -> None:
+def put_member(tx: Tx, room: str, actor: Actor, member: Member, state: states.Membership) -> None:
+    """Write down how a company or an agent stands to a room from now on."""
     tx.run(
         "put_room_member",
         room=room,

@@ -10,9 +10,9 @@ from perdure.core import states
 from perdure.store.protocol import Ref, Row
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class ExecutionRow:
-    """Read under lock, changed in memory, written back once by `Tx.flush`."""
+    """Read under lock, changed in memory, written back once by `Tx.flush`. The defaults are those of a new one."""
 
     shard: int
     id: str
@@ -20,15 +20,15 @@ class ExecutionRow:
     agent: str
     definition: str
     state: str
-    reason: str | None
+    reason: str | None = None
     ownership: str
-    fence: int
-    next_seq: int
+    fence: int = 0
+    next_seq: int = 1
     log_format: int
-    active_ms: int
+    active_ms: int = 0
     created_ms: int
     updated_ms: int
-    finished_ms: int | None
+    finished_ms: int | None = None
     chain: str = ""
     """Hash of the last event, which covers all before it."""
     lane: str = ""
