@@ -18,6 +18,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from search import opened
+
 from perdure.agent.spec import AgentSpec, LimitsEntry, spec_to_json
 from perdure.core import codec
 from perdure.core.items import ScheduleTask, StepDone
@@ -253,19 +255,10 @@ def main() -> int:
     parser.add_argument("--store", metavar="DSN", help="an empty PostgreSQL database")
     parser.add_argument("--no-bar", action="store_true", help="only measure: the exit code is 0")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
-        if options.store:
-            from perdure.store.postgres import open_postgres  # noqa: PLC0415 - psycopg is an extra
-
-            store: Store = open_postgres(options.store, random=SystemRandom())
-        else:
-            store = open_sqlite(Path(folder) / "long.db", clock=SystemClock(), random=SystemRandom())
-        try:
-            execution = fill(store, options.events)
-            good = [judge_pages(store, execution), judge_show(store, execution)]
-            good.append(judge_stream(store, execution, options.events // 2))
-        finally:
-            store.close()
+    with opened(options.store) as store:
+        execution = fill(store, options.events)
+        good = [judge_pages(store, execution), judge_show(store, execution)]
+        good.append(judge_stream(store, execution, options.events // 2))
     good.append(judge_turns(options.turns))
     print(f"bars: {PAGE_BAR_MS:.0f} ms and {PAGE_BAR_MB:.0f} MB a page; a late turn as small as an early one")
     return 0 if all(good) or options.no_bar else 1

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -136,20 +137,25 @@ def main() -> int:
     parser.add_argument("--executions", type=int, default=1_000_000)
     parser.add_argument("--store", metavar="DSN", help="an empty PostgreSQL database")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+    with opened(options.store) as store:
+        fill(store, options.executions)
         if options.store:
+            gather_statistics(options.store)
+        return judge(store, options.executions)
+
+
+@contextmanager
+def opened(address: str | None) -> Iterator[Store]:
+    """Have a store to fill: a new file on this disk, or the empty database at an address."""
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder, ExitStack() as at_last:
+        if address:
             from perdure.store.postgres import open_postgres  # noqa: PLC0415 - psycopg is an extra
 
-            store: Store = open_postgres(options.store, random=SystemRandom())
+            store: Store = open_postgres(address, random=SystemRandom())
         else:
-            store = open_sqlite(Path(folder) / "search.db", clock=SystemClock(), random=SystemRandom())
-        try:
-            fill(store, options.executions)
-            if options.store:
-                gather_statistics(options.store)
-            return judge(store, options.executions)
-        finally:
-            store.close()
+            store = open_sqlite(Path(folder) / "bench.db", clock=SystemClock(), random=SystemRandom())
+        at_last.callback(store.close)
+        yield store
 
 
 def gather_statistics(address: str) -> None:
