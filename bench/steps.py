@@ -29,6 +29,7 @@ from perdure.models.catalog import Catalog
 from perdure.models.port import ModelReply, ModelRequest, ToolCall, Usage
 from perdure.service_loop import ServiceLoop
 from perdure.shared_store import open_node
+from perdure.system import settle_memory
 from perdure.wire.api import Api
 from perdure.wire.state_file import ServerState
 from perdure.worker.loop import Worker, WorkerOptions
@@ -141,7 +142,9 @@ def main() -> int:
     options = parser.parse_args()
     raw: list[float] = []
     own: list[float] = []
-    for _ in range(options.rounds + 1):
+    for lap in range(options.rounds + 1):
+        if lap == 1:
+            settle_memory()
         with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
             raw.append(ceiling.measure(Path(folder), options.concurrency, options.seconds))
             own.append(embedded(Path(folder), options.concurrency, options.seconds))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import random
 import time
@@ -29,3 +30,18 @@ class SystemRandom:
 
     def uniform(self, low: float, high: float) -> float:
         return random.uniform(low, high)  # noqa: S311 - jitter, not a secret
+
+
+YOUNG = 10_000
+"""Containers made and not dropped before Python looks for cycles among the young ones; its own figure is 700."""
+
+
+def settle_memory() -> None:
+    """Spare the search for cycles what lives as long as the process. For our own programs, once they are ready.
+
+    Modules and schemas are some 80,000 objects that every full search would visit again. Never called in a process that
+    belongs to a user's program: how its memory is searched is its author's choice. Takes about 40 ms.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(YOUNG, 20, 50)

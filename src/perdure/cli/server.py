@@ -242,12 +242,14 @@ async def _serve(plan: Plan, node: Node) -> int:
 
     from perdure.runtime import local_worker
     from perdure.server.serve import serve
+    from perdure.system import settle_memory
 
     worker = local_worker(node, plan.agents) if plan.agents else None
 
     def ready(ready: Ready) -> None:
         node.public_url = plan.options.public_url or ready.url
         node.announce(ready.url, key=ready.key or None, kind="server")
+        settle_memory()
         _tell_ready(plan, node, ready)
 
     node.public_url = plan.options.public_url

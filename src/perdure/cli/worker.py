@@ -79,6 +79,7 @@ async def _work(
 ) -> int:
     from perdure.cli.connect import find
     from perdure.client.tasks import HttpTaskSource
+    from perdure.system import settle_memory
     from perdure.worker.main import run_workers
 
     target = await find(server)
@@ -90,6 +91,7 @@ async def _work(
 
     try:
         workers = served.workers(source, target, options)
+        settle_memory()
         return await run_workers(workers, parent_pid=parent_pid, on_connected=connected)
     finally:
         await source.aclose()
