@@ -14,9 +14,7 @@ T = TypeVar("T")
 class ServiceLoop:
     """Runs from `start` to `stop`. Owner: the runtime."""
 
-    def __init__(self, name: str, *, plain: bool = False) -> None:
-        """`plain`: on Python's own loop, whose tasks a factory can make."""
-        self._plain = plain
+    def __init__(self, name: str) -> None:
         self._thread = threading.Thread(target=self._run, name=name)
         self._started = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -61,7 +59,7 @@ class ServiceLoop:
         return await asyncio.wrap_future(self.submit(work))
 
     def _run(self) -> None:
-        with asyncio.Runner(loop_factory=None if self._plain else loop_factory()) as runner:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(self._serve())
 
     async def _serve(self) -> None:

@@ -76,9 +76,12 @@ class News(NamedTuple):
     events: Sequence[Params | Row]
 
 
+_OF_CLAIMS = (BeginStep, EndStep)
+
+
 def _keys(row: Record) -> tuple[str, ...]:
     return tuple(
-        f"{'task' if isinstance(item, BeginStep | EndStep) else 'address'}/{row.ref.execution}/{item.address}"
+        f"{'task' if isinstance(item, _OF_CLAIMS) else 'address'}/{row.ref.execution}/{item.address}"
         for item in row.items
     )
 

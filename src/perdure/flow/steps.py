@@ -34,6 +34,13 @@ DeliveryName = Literal["repeatable", "at_least_once", "at_most_once", "transacti
 MOST_RETRIES = 1_000
 
 
+def milliseconds(delay: timedelta) -> int:
+    """Return a duration in milliseconds, rounded up, or raise `InvalidInput` (`bad_duration`) below 0."""
+    if delay < timedelta(0):
+        raise InvalidInput(f"a duration should be 0 or more, found {delay}.", code="bad_duration")
+    return -(-delay // timedelta(milliseconds=1))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
     """What follows a failed attempt of a step. Raises `InvalidInput` (`bad_step`) for values out of bounds."""
@@ -64,6 +71,10 @@ class Retry:
             ceiling_ms=milliseconds(self.ceiling),
             jitter=self.jitter,
         )
+
+
+_THREE_TRIES = Retry()
+_ONE_TRY = Retry(retries=0)
 
 
 class StepFailed(Terminal):
@@ -109,9 +120,16 @@ class Call:
         else:
             bound = functools.partial(self.function, *self.args, **self.options)
             work = asyncio.get_running_loop().run_in_executor(None, contextvars.copy_context().run, bound)
-        async with asyncio.timeout(self.timeout_ms / 1000 if self.timeout_ms else None):
-            value = await work
-            return await value if inspect.isawaitable(value) else value
+        if not self.timeout_ms:
+            return await _all_of(work)
+        async with asyncio.timeout(self.timeout_ms / 1000):
+            return await _all_of(work)
+
+
+async def _all_of(work: Awaitable[Any]) -> Any:
+    """Wait for a value, and for that of the value: a plain function may return a coroutine."""
+    value = await work
+    return await value if inspect.isawaitable(value) else value
 
 
 @overload
@@ -344,7 +362,7 @@ def _retry(retries: int | Retry | None, delivery: Delivery) -> Retry:
     if isinstance(retries, Retry):
         retry = retries
     elif retries is None:
-        retry = Retry(retries=0) if delivery is Delivery.AT_MOST_ONCE else Retry()
+        retry = _ONE_TRY if delivery is Delivery.AT_MOST_ONCE else _THREE_TRIES
     else:
         retry = Retry(retries=retries)
     if retry.retries and delivery is Delivery.AT_MOST_ONCE:
@@ -354,10 +372,3 @@ def _retry(retries: int | Retry | None, delivery: Delivery) -> Retry:
             code="bad_step",
         )
     return retry
-
-
-def milliseconds(delay: timedelta) -> int:
-    """Return a duration in milliseconds, rounded up, or raise `InvalidInput` (`bad_duration`) below 0."""
-    if delay < timedelta(0):
-        raise InvalidInput(f"a duration should be 0 or more, found {delay}.", code="bad_duration")
-    return -(-delay // timedelta(milliseconds=1))

@@ -49,7 +49,7 @@ class ThreadedCodeLoop(ServiceLoop):
     """`CodeLoop` in a thread of its own."""
 
     def __init__(self) -> None:
-        super().__init__("perdure functions", plain=True)
+        super().__init__("perdure functions")
 
     def start(self) -> None:
         super().start()
