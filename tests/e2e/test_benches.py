@@ -21,6 +21,7 @@ BRIEFLY = {
     "ceiling": ["--seconds", "0.1"],
     "compare": ["--only=w1", "--peers=", "--rows=function, SQLite", "--rounds=1", "--seconds=0.1", "--no-bar"],
     "dispatch": ["--count", "3"],
+    "growth": ["--lengths", "10", "50", "--counts", "200", "--rounds", "1", "--seconds", "0.3", "--no-bar"],
     "idle": ["--workers", "2", "--seconds", "1", "--no-bar"],
     "long_logs": ["--events", "600", "--turns", "6", "--no-bar"],
     "recovery": ["--sizes", "100", "--no-bar"],
