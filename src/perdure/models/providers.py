@@ -9,6 +9,7 @@ import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import find_spec
 from typing import Literal
 from urllib.parse import urlsplit
@@ -100,6 +101,7 @@ PROVIDERS: Mapping[str, Provider] = {
 _FAMILIES = {"gpt": "openai", "o3": "openai", "o4": "openai", "claude": "anthropic", "gemini": "google"}
 
 
+@lru_cache(maxsize=256)
 def split(model: str) -> tuple[str, str]:
     """Return (provider, name), cut at the first `/` or `:`; the provider is empty when there is neither."""
     match = _SEPARATOR.search(model)
