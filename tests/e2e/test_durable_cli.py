@@ -105,6 +105,8 @@ def test_a_durable_function_is_forked_with_another_input_and_its_stand_ins_run_i
     assert home.json("executions", "show", made)["execution"]["output"] == "as if bob"
     [effect] = home.json("effects", "list", "--state", "simulated")["items"]
     assert (effect["execution"], effect["outcome"]) == (made, "simulated")
+    for shown in (home.command("executions", "show", made), home.command("tasks", "list", made)):
+        assert "simulated" in shown.stdout, shown.stdout + shown.stderr
     proven = home.process("prove", made)
     assert proven.returncode == 0, proven.stdout + proven.stderr
     assert "0 effects, 0 model calls, 2 simulated" in " ".join(proven.stdout.split())

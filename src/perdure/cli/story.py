@@ -232,7 +232,9 @@ def _outcome(step: ToolStep) -> Text:
         case states.Task.LEASED | states.Task.BEGUN:
             text.append(" runs now", style="cyan")
     notes = [f"queued {phrases.duration(step.queued_ms)}"] if step.queued_ms else []
-    if step.delivery == Delivery.AT_MOST_ONCE:
+    if step.simulated:
+        notes.append("simulated: nothing was done")
+    elif step.delivery == Delivery.AT_MOST_ONCE:
         notes.append("at most once")
     if notes:
         text.append("  " + " · ".join(notes), style="dim")

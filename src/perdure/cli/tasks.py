@@ -164,7 +164,12 @@ def _show(found: list[TaskView]) -> None:
 
 
 def _what(task: TaskView, now_ms: int) -> str:
-    """Return the one thing about a call that is worth a column."""
+    """Return the one thing about a call that is worth a column, and whether it only stands in for one."""
+    said = _said(task, now_ms)
+    return " · ".join(filter(None, ("simulated", said))) if task.simulated else said
+
+
+def _said(task: TaskView, now_ms: int) -> str:
     from perdure.cli import phrases
 
     if task.failure is not None:

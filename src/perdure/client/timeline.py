@@ -80,6 +80,8 @@ class ToolStep:
     """Put off between a failed try and the next."""
     ran_ms: int = 0
     """In a body that reported its end."""
+    simulated: bool = False
+    """In a fork: what its author gave to stand in for it ran, or is to run; nothing was done."""
     type: Literal["tool"] = "tool"
 
 
@@ -257,6 +259,7 @@ def _tool(address: str, call: _Call, task: TaskView | None) -> ToolStep:
         approval=_approval(call),
         ruling=_ruling(call.ruled),
         attempts=tuple(_attempt(end) for end in call.ends if end.data.get("attempt")),
+        simulated=any(said.data.get("simulated") for said in (asked, *call.ends)),
     )
     if call.resolved is not None and call.scheduled is None and call.resolved.data["decision"] not in _CALLED:
         error = _NOT_CALLED.get(call.resolved.data["decision"], "rejected")

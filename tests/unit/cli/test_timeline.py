@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from perdure.cli.story import lines_of
 from perdure.client.timeline import Gap, ModelStep, News, Timeline, ToolStep, timeline_of
 from perdure.core import states
 from perdure.core.events import Event, Kind
@@ -183,6 +184,19 @@ def test_everything_said_about_the_whole_is_news() -> None:
         (Kind.CANCEL_REQUESTED, "enough"),
         (Kind.CANCELLED, ""),
     ]
+
+
+def test_what_stood_in_for_a_call_in_a_fork_is_told_apart_from_one_that_acted() -> None:
+    asked = {"tool": "x", "args": {"n": 1}, "delivery": "at_most_once"}
+    meant = Log().add(0, Kind.TASK_SCHEDULED, "turn 1/tool/x", **asked, simulated=True)
+    ended = Log().scheduled(0, delivery="at_most_once").ended(9, Kind.TASK_COMPLETED, 2, value=1, simulated=True)
+    for log in (meant, ended):
+        assert log.tool().simulated
+        [shown] = [line.text.plain for line in lines_of(log.tool())]
+        assert "simulated: nothing was done" in shown
+        assert "at most once" not in shown
+    real = Log().scheduled(0, delivery="at_most_once").ended(9, Kind.TASK_COMPLETED, 2, value=1).tool()
+    assert (real.simulated, "simulated" in next(lines_of(real)).text.plain) == (False, False)
 
 
 def test_a_log_of_nothing_is_a_story_of_nothing() -> None:
