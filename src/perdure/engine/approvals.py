@@ -9,6 +9,7 @@ from perdure.core.approval import DEFAULT_APPROVAL, approval_to_json, approval_t
 from perdure.core.delivery import Delivery
 from perdure.core.events import Kind
 from perdure.core.items import OpenApproval, ScheduleTask
+from perdure.engine.stored import facts_of
 from perdure.store.protocol import Row
 from perdure.store.rows import ExecutionRow
 from perdure.store.tx import Tx
@@ -63,7 +64,7 @@ def may_begin(tx: Tx, row: ExecutionRow, task: Row) -> bool:
         return True
     scope = {"shard": row.shard, "execution": row.id}
     [asked] = tx.rows("events_after", **scope, after=task["scheduled_seq"] - 1, limit=1)
-    args = codec.decode(asked["data"])["args"]
+    args = facts_of(asked["data"], f"the call at {task['address']!r} of execution {row.id}")["args"]
     return _consume(tx, row, task["approval"], call_digest(task["tool"], args, task["approval"]))
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from perdure.core import codec
 from perdure.core.delivery import simulated_tool
 from perdure.core.queues import DeadFilter, DeadPage, DeadTask
+from perdure.engine.stored import facts_of
 from perdure.errors import InvalidInput
 from perdure.store.protocol import Reads, Row
 
@@ -45,7 +43,8 @@ def _place(cursor: str) -> tuple[int, str, str]:
 
 
 def _dead(row: Row) -> DeadTask:
-    said: dict[str, Any] = codec.decode(row["failed"]) if row["failed"] is not None else {}
+    what = f"how task {row['address']!r} of execution {row['execution']} failed"
+    said = {} if row["failed"] is None else facts_of(row["failed"], what)
     return DeadTask(
         execution=row["execution"],
         address=row["address"],

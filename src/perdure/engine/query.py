@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from perdure.core import codec, states
-from perdure.core.approval import approval_from_text
 from perdure.core.codec import Json
 from perdure.core.delivery import Delivery
 from perdure.core.events import Event, Kind
@@ -21,7 +20,7 @@ from perdure.core.views import (
 from perdure.core.work import Failure
 from perdure.engine.gist import Gist, Gists
 from perdure.engine.query_waits import birth_of, outside_waits, tree_below
-from perdure.engine.stored import damaged, value_of
+from perdure.engine.stored import damaged, rules_of_approval, value_of
 from perdure.errors import NotFound
 from perdure.store.protocol import Params, Reads, Row
 from perdure.store.sql_store import names
@@ -159,7 +158,7 @@ def approvals_of(
 def _approval(reads: Reads, row: Row) -> ApprovalView:
     what = f"approval {row['id']}"
     shown = value_of(row["data"], what)
-    rules = approval_from_text(row["rules"])
+    rules = rules_of_approval(row)
     value: Json = None if row["value"] is None else value_of(row["value"], what)
     scope = {name: row[name] for name in ("shard", "execution", "address")}
     votes = reads.rows("votes_on", **scope) if rules.quorum > 1 else []
@@ -256,7 +255,7 @@ def shown(text: str | None) -> Json:
     """Return the value of JSON text that a worker sent; what is none is shown as it is."""
     try:
         return None if text is None else codec.decode(text)
-    except ValueError:
+    except (ValueError, TypeError, AttributeError):
         return text
 
 

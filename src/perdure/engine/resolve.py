@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from perdure.core import codec, states
-from perdure.core.approval import ApprovalRules, approval_from_text, enough, refusal_of
+from perdure.core.approval import ApprovalRules, enough, refusal_of
 from perdure.core.codec import Json
 from perdure.core.events import Kind
 from perdure.core.ids import shard_of
 from perdure.core.views import Decision
 from perdure.engine.approvals import ESCALATION, call_digest
+from perdure.engine.stored import facts_of, rules_of_approval, value_of
 from perdure.engine.wake import wake
 from perdure.errors import Conflict, NotFound
 from perdure.store.operation import Steps, operation
@@ -110,7 +111,7 @@ def point_of(tx: Tx, found: Row | None) -> Point | None:
         return None
     execution = tx.execution(found["execution"])
     row = tx.row("waitpoint", **{name: found[name] for name in ("shard", "execution", "address")})
-    return Point(execution, row, approval_from_text(row["rules"])) if execution is not None and row else None
+    return Point(execution, row, rules_of_approval(row)) if execution is not None and row else None
 
 
 def _take(tx: Tx, row: Decide, point: Point) -> None:
@@ -147,7 +148,7 @@ def _vote(tx: Tx, row: Decide, point: Point) -> None:
     elif proposed is None:
         _resolve(tx, point, "approve", ", ".join(approved), row.reason)
     else:
-        more = _edited(tx, point, codec.decode(proposed))
+        more = _edited(tx, point, value_of(proposed, f"approval {row.approval}"))
         _resolve(tx, point, "edit", ", ".join(approved), row.reason, more)
 
 
@@ -155,7 +156,7 @@ def _edited(tx: Tx, point: Point, args: dict[str, Json] | None) -> dict[str, Any
     """Return what the log keeps of other arguments. Their tool is the one that was asked for."""
     scope = {"shard": point.row["shard"], "execution": point.row["execution"]}
     [asked] = tx.rows("events_after", **scope, after=point.row["opened_seq"] - 1, limit=1)
-    tool = codec.decode(asked["data"])["tool"]
+    tool = facts_of(asked["data"], f"what approval {point.row['id']} is about")["tool"]
     return {"args": args or {}, "digest": call_digest(tool, args or {}, point.row["address"])}
 
 
@@ -222,7 +223,7 @@ def _canceller(tx: Tx, execution: ExecutionRow) -> str | None:
     own = [event["data"] for event in tx.appended(execution.id, 0) if event["kind"] == Kind.CANCEL_REQUESTED]
     stored = tx.row("cancel_of", shard=execution.shard, execution=execution.id)
     said = [stored["data"]] if stored else own[:1]
-    return str(codec.decode(said[0])["by"]) if said else None
+    return str(facts_of(said[0], f"who cancelled execution {execution.id}")["by"]) if said else None
 
 
 def _same(tx: Tx, row: Decide, point: Point) -> bool:
@@ -235,7 +236,7 @@ def _same(tx: Tx, row: Decide, point: Point) -> bool:
         row.decision,
         row.by,
         row.reason,
-    ) and (said is None or codec.digest(said) == codec.digest(codec.decode(kept)))
+    ) and (said is None or codec.digest(said) == codec.digest(value_of(kept, f"approval {row.approval}")))
 
 
 def _already(row: Decide, point: Point) -> Conflict:
@@ -272,7 +273,8 @@ def _starters(tx: Tx, execution: str) -> set[str]:
     found: set[str] = set()
     for _ in range(MOST_PARENTS):
         shard = shard_of(execution)
-        said = [codec.decode(event["data"]) for event in tx.rows("starters_of", shard=shard, execution=execution)]
+        events = tx.rows("starters_of", shard=shard, execution=execution)
+        said = [facts_of(event["data"], f"who began execution {execution}") for event in events]
         found |= {str(one["by"]) for one in said if one.get("by")}
         parents = tx.named("parents_of", {execution: shard})
         if not parents or parents[0]["parent"] is None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from perdure.core import codec, states
+from perdure.core import states
 from perdure.core.delivery import NOT_DONE
 from perdure.core.events import Kind
 from perdure.core.ids import shard_of
 from perdure.core.rules import rules_to_text
 from perdure.engine.change import set_task, tell, unwanted
+from perdure.engine.stored import facts_of
 from perdure.engine.task import rules_of
 from perdure.errors import Conflict, NotFound
 from perdure.store.operation import Steps, operation
@@ -57,7 +58,8 @@ def _revive(tx: Tx, row: Revive, execution: ExecutionRow | None) -> Conflict | N
     if (refusal := _refusal(tx, execution, task)) is not None:
         return refusal
     scheduled = tx.row("task_scheduling", shard=execution.shard, execution=execution.id, seq=task["scheduled_seq"])
-    attempts = codec.decode(scheduled["data"])["max_attempts"] if scheduled else 1
+    what = f"the call at {row.address!r} of execution {row.execution}"
+    attempts = facts_of(scheduled["data"], what)["max_attempts"] if scheduled else 1
     tx.run(
         "revive_task",
         shard=execution.shard,
@@ -100,4 +102,5 @@ def _last_code(tx: Tx, execution: ExecutionRow, task: Row) -> str | None:
     """Return the code of the newest failure that was recorded of a task, unless a ruling came after it."""
     rows = tx.rows("told_at", shard=execution.shard, execution=execution.id, address=task["address"])
     ends = [row for row in rows if row["kind"] in (Kind.TASK_FAILED, Kind.EFFECT_RULED)]
-    return codec.decode(ends[-1]["data"]).get("code") if ends else None
+    what = f"how task {task['address']!r} of execution {execution.id} ended"
+    return facts_of(ends[-1]["data"], what).get("code") if ends else None

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
-from perdure.core import codec
+from perdure.core.codec import Json
 from perdure.core.ids import id_of
 from perdure.core.schedules import MOST_MADE_UP, ScheduleView
 from perdure.core.views import Started
 from perdure.engine.calendar import latest_ticks, next_tick
 from perdure.engine.due import Pick, Sweep, due
 from perdure.engine.start import Start, create
+from perdure.engine.stored import value_of
 from perdure.engine.tags import tags_in, told
 from perdure.errors import Conflict, InternalError, NotFound
 from perdure.store.operation import Steps, operation
@@ -178,6 +179,7 @@ def _due_ticks(schedule: Row, now_ms: int) -> tuple[list[int], int]:
 def _begin(tx: Tx, schedule: Row, tick_ms: int, tick: str) -> Started:
     """Begin one tick, unless it was begun before: under its key, and under an id that is always the same."""
     company, name = schedule["company"], schedule["name"]
+    _input_of(schedule)  # what cannot be read begins nothing
     start_key = f"schedule {name} {tick}"
     chance = hashlib.sha256(f"{company}\0{schedule['agent']}\0{start_key}".encode()).digest()[:10]
     start = Start(
@@ -213,6 +215,10 @@ def schedule_view(reads: Reads, company: str, name: str) -> ScheduleView:
     return _view(row)
 
 
+def _input_of(schedule: Row) -> Json:
+    return value_of(schedule["input"], f"the input of schedule {schedule['name']!r}")
+
+
 def _view(row: Row) -> ScheduleView:
     waits = not row["paused"] and row["next_ms"] < NEVER_MS
     return ScheduleView(
@@ -221,7 +227,7 @@ def _view(row: Row) -> ScheduleView:
         cron=row["cron"],
         zone=row["zone"],
         missed=row["missed"],
-        input=codec.decode(row["input"]),
+        input=_input_of(row),
         paused=bool(row["paused"]),
         next_ms=row["next_ms"] if waits else None,
         last_tick_ms=row["last_tick_ms"],

@@ -11,6 +11,7 @@ from perdure.core.events import Kind
 from perdure.core.ids import shard_of
 from perdure.engine.children import leave_children
 from perdure.engine.delay import delay_again
+from perdure.engine.stored import facts_of
 from perdure.engine.wake import put_ready, shut_out, wake
 from perdure.errors import Conflict, NotFound
 from perdure.store.operation import Steps, operation
@@ -97,7 +98,7 @@ def _same(tx: Tx, row: Signal, execution: ExecutionRow, seq: int) -> int | Confl
     """A key stands for one message or signal: anything else under it would be lost without a word."""
     page = {"shard": execution.shard, "execution": execution.id, "after": seq - 1, "limit": 1}
     for event in [*tx.appended(execution.id, seq - 1)[:1], *tx.rows("events_after", **page)]:
-        facts = codec.decode(event["data"])
+        facts = facts_of(event["data"], f"event {seq} of execution {execution.id}")
         if row.verb == "signal":
             same = event["kind"] == Kind.SIGNAL and facts["name"] == row.name
             same = same and codec.digest(facts["value"]) == codec.digest(codec.decode(row.value))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from perdure.core import codec
+from perdure.engine.stored import damaged, value_of
 from perdure.store.rows import ExecutionRow
 from perdure.store.tx import Tx
 
@@ -37,4 +39,10 @@ def told(tags: Sequence[str]) -> str:
 
 def tags_in(stored: str | None) -> tuple[str, ...]:
     """Return tags as they were given."""
-    return () if stored is None else tuple(map(str, codec.decode(stored)))
+    if stored is None:
+        return ()
+    what = f"the tags {stored!r:.80}"
+    tags = value_of(stored, what)
+    if not isinstance(tags, list):
+        raise damaged(what, TypeError("a list was stored"))
+    return tuple(map(str, cast("list[object]", tags)))

@@ -10,6 +10,8 @@ from typing import Protocol
 from perdure.core.codec import Json
 from perdure.core.ids import shard_of
 from perdure.core.rules import TaskRules, rules_from_text
+from perdure.engine.stored import damaged
+from perdure.errors import InvalidInput
 from perdure.store.protocol import Ref, Row
 from perdure.store.rows import ExecutionRow
 from perdure.store.tx import Tx
@@ -27,8 +29,14 @@ class Named(Protocol):
 
 
 def rules_of(task: Row) -> TaskRules:
-    """Return the rules of a stored task. Its pause has a column of its own, which rows of the first release have."""
-    return _rules(task["rules"], task["pause_ms"])
+    """Return the rules of a stored task. Its pause has a column of its own, which rows of the first release have.
+
+    Raises Conflict (`row_damaged`) for what no release wrote.
+    """
+    try:
+        return _rules(task["rules"], task["pause_ms"])
+    except (ValueError, TypeError, AttributeError, InvalidInput) as error:
+        raise damaged(f"the rules of task {task.get('address')!r}", error) from None
 
 
 @lru_cache(maxsize=1_024)  # asked for several times for each lease, and most tasks share theirs

@@ -11,6 +11,7 @@ from perdure.core import codec, states
 from perdure.core.events import Kind
 from perdure.core.items import OpenToken
 from perdure.engine.due import Pick, Sweep, due, orphaned
+from perdure.engine.stored import value_of
 from perdure.engine.wake import wake
 from perdure.errors import Conflict, NotFound
 from perdure.store.operation import Steps, operation
@@ -158,7 +159,8 @@ def _again(row: EndToken, point: Row, ref: Ref) -> TokenEnded | Conflict:
     """The same answer again is no error: a lost reply is simply sent again."""
     same = point["decision"] == row.decision
     if same and row.decision == "complete":
-        same = codec.digest(codec.decode(point["value"])) == codec.digest(codec.decode(row.value))
+        kept = value_of(point["value"], f"the value of token {point['name']!r}")
+        same = codec.digest(kept) == codec.digest(codec.decode(row.value))
     elif same:
         same = point["reason"] == row.error
     if same:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from perdure.core import codec, states
+from perdure.core import states
 from perdure.core.codec import Json
 from perdure.core.costs import total
 from perdure.core.delivery import NOT_DONE, Delivery, probe_address, probe_tool
@@ -13,6 +13,7 @@ from perdure.core.events import Kind
 from perdure.core.ids import shard_of
 from perdure.core.work import Answer, Report
 from perdure.engine.change import RULE, set_task, tell, whose
+from perdure.engine.stored import facts_of
 from perdure.engine.task import rules_of
 from perdure.store.protocol import Params, Row
 from perdure.store.rows import ExecutionRow
@@ -75,7 +76,8 @@ def log_of(tx: Tx, execution: ExecutionRow, address: str) -> list[tuple[int, Kin
     """Return (seq, kind, data) of all that is recorded at an address, what this transaction appended included."""
     stored: Iterable[Row | Params] = tx.rows("told_at", shard=execution.shard, execution=execution.id, address=address)
     own = [event for event in tx.appended(execution.id, 0) if event["address"] == address]
-    return [(event["seq"], Kind(event["kind"]), codec.decode(event["data"])) for event in [*stored, *own]]
+    what = f"what is recorded at {address!r} of execution {execution.id}"
+    return [(event["seq"], Kind(event["kind"]), facts_of(event["data"], what)) for event in [*stored, *own]]
 
 
 def receipt_of(tx: Tx, execution: ExecutionRow, address: str) -> Json:

@@ -19,7 +19,6 @@ from perdure.agent.schema import Signature
 from perdure.agent.server_tools import HttpPart, McpPart
 from perdure.agent.spec import ToolEntry, spec_from_json
 from perdure.agent.tool import ToolDefinition, ToolOptions
-from perdure.core import codec
 from perdure.core.codec import Json
 from perdure.core.delivery import is_simulation, simulated_tool
 from perdure.core.events import Kind
@@ -28,6 +27,7 @@ from perdure.core.work import SERVER_QUEUE, Answer, Begin, Held, Lane, LeasedTas
 from perdure.engine import query
 from perdure.engine.keys import DEFAULT_COMPANY
 from perdure.engine.lease import Lease, lease
+from perdure.engine.stored import facts_of, value_of
 from perdure.engine.sweep import LOCAL_WORKER
 from perdure.errors import NotFound, PerdureError, PermanentError, UserError
 from perdure.server.elsewhere import SERVED
@@ -232,14 +232,15 @@ def _entry_of(reads: Reads, company: str, task: LeasedTask) -> tuple[ToolEntry, 
     """Return what the definition of an execution says of a task's tool; of one of an MCP server's, the server's entry
     and the tool's name there. Raises `UserError`."""
     row = query.execution_row_of(reads, company, task.execution)
-    spec = spec_from_json(codec.decode(row["spec"]))
+    spec = spec_from_json(value_of(row["spec"], f"the definition of execution {task.execution}"))
     entry = spec.tool(simulated_tool(task.tool))
     if entry is not None and entry.by_server:
         return entry, None
     for server in (tool for tool in spec.tools if tool.mcp is not None):
         scope = {"shard": row["shard"], "execution": task.execution, "address": listing_address(server.name)}
         listed = [event for event in reads.rows("events_at", **scope) if event["kind"] == Kind.TASK_COMPLETED]
-        known = entries_of(server, codec.decode(listed[-1]["data"])["value"]) if listed else {}
+        what = f"the list of tools of {server.name}"
+        known = entries_of(server, facts_of(listed[-1]["data"], what)["value"]) if listed else {}
         for name, tool in known.items():
             if tool.name == task.tool:
                 return server, name
