@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
 import psycopg
 import pytest
@@ -14,10 +15,11 @@ import postgres_server
 from commit_cutting_proxy import CuttingProxy
 from engine_bench import Bench, step
 from perdure.engine.park import Finish, finish
-from perdure.errors import InvalidInput, Unreachable
+from perdure.errors import InvalidInput, StoreFailed, Unreachable
 from perdure.server.stalled import IDLE
 from perdure.store.postgres import PostgresStore, open_postgres
 from perdure.store.protocol import Again
+from perdure.store.sql_store import names
 from perdure.store.writer import ThreadedWriter
 from perdure.system import SystemRandom
 from perdure.testing.clock import FakeClock
@@ -189,3 +191,18 @@ except InvalidInput as error:
     environment = {**os.environ, "PYTHONPATH": str(source)}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment)
     assert done.stdout == "missing_extra\n"
+
+
+@pytest.mark.parametrize("verb", ["write", "read"])
+def test_a_row_without_the_name_that_every_row_has_is_damage(verb: str, postgres_database: str) -> None:
+    """As on SQLite: an index that is damaged makes such rows, and names are looked up as they were found."""
+    store = open_postgres(postgres_database, random=SystemRandom())
+    try:
+        opened = store.write() if verb == "write" else store.read()
+        with pytest.raises(StoreFailed, match="no name") as refused, opened as connection:
+            connection.rows("tasks_named", wanted=names("tasks_named", {cast("str", None): 1}))
+        assert refused.value.code == "store_corrupt"
+        with pytest.raises(StoreFailed), store.write():
+            pytest.fail("it goes on in a damaged database")
+    finally:
+        store.close()

@@ -7,6 +7,7 @@ import hashlib
 from typing import NewType
 
 from perdure.core.ports import Clock, Random
+from perdure.errors import InvalidInput
 
 ExecutionId = NewType("ExecutionId", str)
 
@@ -28,8 +29,29 @@ def id_of(prefix: str, at_ms: int, chance: bytes) -> str:
 
 
 def shard_of(execution: str) -> int:
-    """Return the shard of an execution: the same number in every process and release."""
-    return int.from_bytes(hashlib.blake2b(execution.encode(), digest_size=2).digest(), "big") % SHARDS
+    """Return the shard of an execution: the same number in every process and release.
+
+    Raises InvalidInput for what can be no id.
+    """
+    try:
+        text = execution.encode()
+    except (AttributeError, UnicodeEncodeError):
+        raise not_a_name("execution", execution) from None
+    return int.from_bytes(hashlib.blake2b(text, digest_size=2).digest(), "big") % SHARDS
+
+
+def check_named(**names: object) -> None:
+    """Raise InvalidInput, saying what was to be named, for a name that is no text which a store can look for."""
+    for what, name in names.items():
+        if not isinstance(name, str) or "\0" in name or any("\ud800" <= letter <= "\udfff" for letter in name):
+            raise not_a_name(what, name)
+
+
+def not_a_name(what: str, found: object) -> InvalidInput:
+    """Return the error for what stands where a name should."""
+    return InvalidInput(
+        f"{what} should be a name: text without NUL and half surrogate pairs; found {found!r:.80}.", fields=[what]
+    )
 
 
 def action_key(execution: str, address: str) -> str:

@@ -99,12 +99,12 @@ class DeadPage:
     """Give it back to get the next page; None on the last."""
 
 
-def check_queue(name: str) -> None:
+def check_queue(name: object) -> None:
     """Raise `InvalidInput` (`bad_queue`) for what no tool can name as its queue."""
-    if name != SERVER_QUEUE and not _NAME.fullmatch(name):
+    if name != SERVER_QUEUE and not (isinstance(name, str) and _NAME.fullmatch(name)):
         raise _bad(
             f"a queue's name is 1 to 64 letters, digits, `_`, `.`, `:` and `-`, or {SERVER_QUEUE} for the tools that "
-            f"servers call; found {name[:80]!r}"
+            f"servers call; found {str(name)[:80]!r}"
         )
 
 

@@ -38,12 +38,12 @@ class Rotation:
     """The id of the server key that the data keys are under now."""
 
 
-def check_secret_name(name: str) -> None:
+def check_secret_name(name: object) -> None:
     """Raise `InvalidInput` (`bad_secret`) for what no reference can name."""
-    if not _NAME.fullmatch(name):
+    if not (isinstance(name, str) and _NAME.fullmatch(name)):
         raise _bad(
             "a secret's name is 1 to 128 letters, digits and `_`, and begins with no digit, as OPENAI_API_KEY does; "
-            f"found {name[:80]!r}"
+            f"found {str(name)[:80]!r}"
         )
 
 

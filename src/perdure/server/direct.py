@@ -13,7 +13,7 @@ from perdure.core.chain import LogPage
 from perdure.core.codec import Json
 from perdure.core.events import Event, Kind
 from perdure.core.functions import is_function, lane_of
-from perdure.core.ids import new_id
+from perdure.core.ids import check_named, new_id
 from perdure.core.ledger import EFFECT_STATES
 from perdure.core.queues import check_limit_key, check_priority
 from perdure.core.tags import check_tag, checked_tags
@@ -128,6 +128,7 @@ class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRooms, DirectS
         return await self._bridge.read(page)
 
     async def follow(self, execution: str, *, after: int = 0) -> AsyncIterator[Event]:
+        check_named(execution=execution)
         heard = Heard()
         stir = asyncio.Event()
 
@@ -166,6 +167,7 @@ class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRooms, DirectS
         return row["state"] in states.TERMINAL and row["next_seq"] - 1 <= after
 
     async def wait(self, execution: str) -> None:
+        check_named(execution=execution)
         stir = asyncio.Event()
 
         def hear(note: Note) -> None:
@@ -213,6 +215,7 @@ class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRooms, DirectS
         args: dict[str, Json] | None = None,
         answer: str | None = None,
     ) -> ApprovalView:
+        check_named(approval=approval)
         row = Decide(self._company, approval, decision, by, reason, digest, args, answer)
         check_answer(row, await self._spec_asking(approval) if decision == "edit" else None)
         await self._bridge.ask(decide, row)
@@ -232,6 +235,7 @@ class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRooms, DirectS
         return await self._bridge.read(look)
 
     async def retry_task(self, execution: str, address: str, *, by: str = "", reason: str = "") -> TaskView:
+        check_named(address=address)
         await self._bridge.ask(revive, Revive(self._company, execution, address, by, reason))
         [task] = await self._tasks(execution, address=address)
         return task
@@ -271,6 +275,7 @@ class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRooms, DirectS
     async def rule(
         self, execution: str, address: str, ruling: Ruling, *, by: str = "", reason: str = "", value: Json = None
     ) -> EffectView:
+        check_named(address=address)
         await self._bridge.ask(rule, Rule(self._company, execution, address, ruling, by, reason, value))
         given = EffectFilter(execution, address=address)
         [effect] = await self._bridge.read(lambda reads: ledger.effects_view(reads, self._company, given))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from perdure.core import codec
-from perdure.core.ids import new_id
+from perdure.core.ids import check_named, new_id
 from perdure.core.ports import Clock, Random
 from perdure.core.schedules import ScheduleRequest, ScheduleView
 from perdure.core.tags import checked_tags
@@ -37,6 +37,7 @@ class DirectSchedules:
         self._definition = definition
 
     async def create_schedule(self, request: ScheduleRequest, *, by: str = "") -> ScheduleView:
+        check_named(schedule=request.name)
         _check_name(request.name)
         check_calendar(request.cron, request.zone)
         spec = codec.encode_json(request.spec)
@@ -62,6 +63,7 @@ class DirectSchedules:
         return await self._bridge.read(lambda reads: schedules_view(reads, self._company))
 
     async def schedule(self, name: str) -> ScheduleView:
+        check_named(schedule=name)
         return await self._bridge.read(lambda reads: schedule_view(reads, self._company, name))
 
     async def pause_schedule(self, name: str) -> ScheduleView:
@@ -76,10 +78,12 @@ class DirectSchedules:
         await self._change(name, "delete")
 
     async def trigger_schedule(self, name: str, *, nonce: str = "") -> Started:
+        check_named(schedule=name)
         nonce = nonce or new_id("now", self._clock, self._random)  # the store may run it twice
         return await self._bridge.ask(change_schedule, ChangeSchedule(self._company, name, "trigger", nonce))
 
     async def _change(self, name: str, verb: Literal["pause", "resume", "delete"]) -> None:
+        check_named(schedule=name)
         await self._bridge.ask(change_schedule, ChangeSchedule(self._company, name, verb))
 
 

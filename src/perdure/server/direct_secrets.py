@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from perdure.core.ids import check_named
 from perdure.core.secrets import Rotation, SecretView, check_secret
 from perdure.engine.keys import DEFAULT_COMPANY
 from perdure.errors import UserError
@@ -22,6 +23,7 @@ class DirectSecrets:
         return await self._secrets.set(self._company, name, value, by)
 
     async def delete_secret(self, name: str) -> None:
+        check_named(secret=name)
         await self._secrets.delete(self._company, name)
 
     async def rotate_secrets(self, *, all_companies: bool = False) -> Rotation:

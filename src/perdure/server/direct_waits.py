@@ -6,7 +6,7 @@ from typing import Literal
 
 from perdure.core import codec
 from perdure.core.codec import Json
-from perdure.core.ids import new_id
+from perdure.core.ids import check_named, new_id
 from perdure.core.ports import Clock, Random
 from perdure.core.tokens import hash_of, is_secret
 from perdure.engine.mapping import MapStep, map_step
@@ -31,6 +31,7 @@ class DirectWaits:
     async def signal(
         self, execution: str, name: str, value: Json = None, *, by: str = "", dedupe: str | None = None
     ) -> int:
+        check_named(signal=name)
         if not 0 < len(name) <= MAX_NAME:
             raise InvalidInput(f"a signal's name should have 1 to {MAX_NAME} characters, found {len(name)}.")
         key = dedupe or new_id("sig", self._clock, self._random)  # the store may run it twice
@@ -39,6 +40,7 @@ class DirectWaits:
         return await self._bridge.ask(signal, row)
 
     async def map_step(self, execution: str, old: str, new: str, *, by: str = "", reason: str = "") -> int:
+        check_named(old=old, new=new)
         return await self._bridge.ask(map_step, MapStep(self._company, execution, old, new, by, reason))
 
     async def complete_token(self, token: str, value: Json = None, *, by: str = "") -> None:
@@ -48,6 +50,7 @@ class DirectWaits:
         await self._end(token, "fail", "null", error, by)
 
     async def _end(self, token: str, decision: Literal["complete", "fail"], value: str, error: str, by: str) -> None:
+        check_named(token=token)
         codec.encode(error, "the token's error")
         if is_secret(token):
             row = EndToken(decision, hash=hash_of(token), value=value, error=error, by=by)

@@ -14,7 +14,7 @@ from perdure.errors import InvalidInput, StoreFailed, Unreachable
 from perdure.store.life import Life
 from perdure.store.migrate import migrate
 from perdure.store.pool import ReaderPool
-from perdure.store.protocol import Again
+from perdure.store.protocol import Again, Unsound
 from perdure.store.sql_store import Query, load_queries
 
 if TYPE_CHECKING:
@@ -83,6 +83,8 @@ class PostgresStore:
             if not link.roll_back():
                 link.close()
                 self._link = None
+            if isinstance(error, Unsound):
+                raise self._damaged(str(error)) from None
             if isinstance(error, StoreFailed):
                 self._life.fail(error)
             raise
@@ -93,6 +95,8 @@ class PostgresStore:
         try:
             with self._readers.reader() as reader:
                 yield reader
+        except Unsound as error:
+            raise self._damaged(str(error)) from None
         except Again as error:
             raise Unreachable(f"{error}; try again", code="store_unreachable") from error
 
@@ -104,6 +108,16 @@ class PostgresStore:
         if self._link:
             self._link.close()
             self._link = None
+
+    def _damaged(self, why: str) -> StoreFailed:
+        """Return the error for a row that no release wrote. Nothing goes on in such a database."""
+        failed = StoreFailed(
+            f"{self.where}: {why}. An index of it is damaged, or another program altered it: REINDEX the database, or "
+            "restore it from a backup, and restart this process.",
+            code="store_corrupt",
+        )
+        self._life.fail(failed)
+        return failed
 
     def _connected(self) -> PostgresLink:
         if self._link is None:

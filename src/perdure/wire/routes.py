@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
+from perdure.core.ids import check_named
+
 DEFAULT_PORT = 6767
 
 HEALTH = "/health"
@@ -90,5 +92,9 @@ MAX_TOKEN_BYTES = 1024 * 1024
 
 
 def fill(template: str, **parts: str) -> str:
-    """Return an address with its parts in place. A part can hold anything and stays one segment."""
+    """Return an address with its parts in place. A part can hold any text and stays one segment.
+
+    Raises InvalidInput for a part that is none: it would reach the server as a name that nobody gave.
+    """
+    check_named(**parts)
     return template.format(**{name: quote(part, safe="") for name, part in parts.items()})
