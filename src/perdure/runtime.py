@@ -150,7 +150,7 @@ class AgentRuntime(Outside, Found):
     ) -> AgentHandle:
         named |= {"delay_seconds": delay_seconds, "start_at": start_at, "priority": priority, "limit_key": limit_key}
         named["tags"] = tags
-        return self.wait(self._run(self.start_async(declared, *args, idempotency_key=idempotency_key, **named)))
+        return self.wait(self.start_async(declared, *args, idempotency_key=idempotency_key, **named))
 
     async def run_async(
         self, declared: Declared, *args: Any, idempotency_key: str | None = None, **named: Any
@@ -160,7 +160,7 @@ class AgentRuntime(Outside, Found):
         return await handle.result_async()
 
     def run(self, declared: Declared, *args: Any, idempotency_key: str | None = None, **named: Any) -> AgentResult:
-        return self.wait(self._run(self.run_async(declared, *args, idempotency_key=idempotency_key, **named)))
+        return self.wait(self.run_async(declared, *args, idempotency_key=idempotency_key, **named))
 
     async def serve_async(self, *declared: Declared, blocking: bool = True) -> None:
         """Run the tools of agents, and durable functions, for executions begun anywhere; if `blocking`, until it is
@@ -173,7 +173,7 @@ class AgentRuntime(Outside, Found):
     def serve(self, *declared: Declared, blocking: bool = True) -> None:
         """As `serve_async`; if `blocking`, until Ctrl-C."""
         try:
-            self.wait(self._run(self.serve_async(*declared, blocking=blocking)))
+            self.wait(self.serve_async(*declared, blocking=blocking))
         except KeyboardInterrupt:
             self.close()
 
@@ -202,9 +202,6 @@ class AgentRuntime(Outside, Found):
         """Run `work` on the service loop and await it from any other."""
         self._ensure_open()
         return await self._service.join(work)
-
-    async def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return await work
 
     # -- life ----------------------------------------------------------------------------------------------------------
 

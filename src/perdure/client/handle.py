@@ -70,7 +70,7 @@ class AgentHandle:
         return status
 
     def get_status(self) -> AgentStatus:
-        return self._runtime.wait(self._here(self.get_status_async))
+        return self._runtime.wait(self.get_status_async())
 
     async def approve_async(self, approval_id: str | None = None, *, reason: str = "", by: str = "") -> ApprovalView:
         """Let one call be made. Without an id: the one that `get_status` showed, or the only one pending.
@@ -81,14 +81,14 @@ class AgentHandle:
         return await self._decide(approval_id, "approve", reason, by)
 
     def approve(self, approval_id: str | None = None, *, reason: str = "", by: str = "") -> ApprovalView:
-        return self._runtime.wait(self._here(lambda: self.approve_async(approval_id, reason=reason, by=by)))
+        return self._runtime.wait(self.approve_async(approval_id, reason=reason, by=by))
 
     async def reject_async(self, reason: str = "", *, approval_id: str | None = None, by: str = "") -> ApprovalView:
         """Refuse one call; the model is told, with the reason. Which call, and errors: as in `approve`."""
         return await self._decide(approval_id, "reject", reason, by)
 
     def reject(self, reason: str = "", *, approval_id: str | None = None, by: str = "") -> ApprovalView:
-        return self._runtime.wait(self._here(lambda: self.reject_async(reason, approval_id=approval_id, by=by)))
+        return self._runtime.wait(self.reject_async(reason, approval_id=approval_id, by=by))
 
     async def edit_async(
         self, args: dict[str, Json], *, approval_id: str | None = None, reason: str = "", by: str = ""
@@ -102,23 +102,21 @@ class AgentHandle:
     def edit(
         self, args: dict[str, Json], *, approval_id: str | None = None, reason: str = "", by: str = ""
     ) -> ApprovalView:
-        return self._runtime.wait(
-            self._here(lambda: self.edit_async(args, approval_id=approval_id, reason=reason, by=by))
-        )
+        return self._runtime.wait(self.edit_async(args, approval_id=approval_id, reason=reason, by=by))
 
     async def respond_async(self, answer: str, *, approval_id: str | None = None, by: str = "") -> ApprovalView:
         """Answer the model in the tool's place; the tool is not called. Which call, and errors: as in `approve`."""
         return await self._decide(approval_id, "respond", "", by, answer=answer)
 
     def respond(self, answer: str, *, approval_id: str | None = None, by: str = "") -> ApprovalView:
-        return self._runtime.wait(self._here(lambda: self.respond_async(answer, approval_id=approval_id, by=by)))
+        return self._runtime.wait(self.respond_async(answer, approval_id=approval_id, by=by))
 
     async def send_async(self, text: str, *, by: str = "", dedupe: str | None = None) -> int:
         """Say something to the agent; it reads it before its next turn. The same `dedupe` again changes nothing."""
         return await self._runtime.join(self._runtime.api.send(self.execution_id, text, by=by, dedupe=dedupe))
 
     def send(self, text: str, *, by: str = "", dedupe: str | None = None) -> int:
-        return self._runtime.wait(self._here(lambda: self.send_async(text, by=by, dedupe=dedupe)))
+        return self._runtime.wait(self.send_async(text, by=by, dedupe=dedupe))
 
     async def signal_async(self, name: str, value: Json = None, *, by: str = "", dedupe: str | None = None) -> int:
         """Send a signal into it, whether or not it waits for one yet. The same `dedupe` again changes nothing.
@@ -129,35 +127,35 @@ class AgentHandle:
         return await self._runtime.join(api.signal(self.execution_id, name, value, by=by, dedupe=dedupe))
 
     def signal(self, name: str, value: Json = None, *, by: str = "", dedupe: str | None = None) -> int:
-        return self._runtime.wait(self._here(lambda: self.signal_async(name, value, by=by, dedupe=dedupe)))
+        return self._runtime.wait(self.signal_async(name, value, by=by, dedupe=dedupe))
 
     async def pause_async(self, reason: str = "", *, by: str = "") -> None:
         """Start nothing more until it is resumed; what is in flight is recorded."""
         await self._runtime.join(self._runtime.api.pause(self.execution_id, by=by, reason=reason))
 
     def pause(self, reason: str = "", *, by: str = "") -> None:
-        self._runtime.wait(self._here(lambda: self.pause_async(reason, by=by)))
+        self._runtime.wait(self.pause_async(reason, by=by))
 
     async def resume_async(self, *, by: str = "") -> None:
         """Let a paused or stuck execution go on."""
         await self._runtime.join(self._runtime.api.resume(self.execution_id, by=by))
 
     def resume(self, *, by: str = "") -> None:
-        self._runtime.wait(self._here(lambda: self.resume_async(by=by)))
+        self._runtime.wait(self.resume_async(by=by))
 
     async def stop_async(self, *, by: str = "") -> None:
         """Have it end, completed, after the turn in progress."""
         await self._runtime.join(self._runtime.api.stop(self.execution_id, by=by))
 
     def stop(self, *, by: str = "") -> None:
-        self._runtime.wait(self._here(lambda: self.stop_async(by=by)))
+        self._runtime.wait(self.stop_async(by=by))
 
     async def cancel_async(self, reason: str = "", *, by: str = "") -> None:
         """Have it end as soon as what began has reported; running tools are told. Returns at once."""
         await self._runtime.join(self._runtime.api.cancel(self.execution_id, by=by, reason=reason))
 
     def cancel(self, reason: str = "", *, by: str = "") -> None:
-        self._runtime.wait(self._here(lambda: self.cancel_async(reason, by=by)))
+        self._runtime.wait(self.cancel_async(reason, by=by))
 
     async def rule_async(
         self, address: str, ruling: Ruling, *, value: Json = None, reason: str = "", by: str = ""
@@ -170,16 +168,14 @@ class AgentHandle:
         return await self._runtime.join(api.rule(self.execution_id, address, ruling, by=by, reason=reason, value=value))
 
     def rule(self, address: str, ruling: Ruling, *, value: Json = None, reason: str = "", by: str = "") -> EffectView:
-        return self._runtime.wait(
-            self._here(lambda: self.rule_async(address, ruling, value=value, reason=reason, by=by))
-        )
+        return self._runtime.wait(self.rule_async(address, ruling, value=value, reason=reason, by=by))
 
     async def tasks_async(self) -> list[TaskView]:
         """Return all tool calls so far, with attempts, workers and times."""
         return await self._runtime.join(all_tasks(self._runtime.api, self.execution_id))
 
     def tasks(self) -> list[TaskView]:
-        return self._runtime.wait(self._here(self.tasks_async))
+        return self._runtime.wait(self.tasks_async())
 
     async def retry_task_async(self, address: str, *, reason: str = "", by: str = "") -> TaskView:
         """Put a call that has failed for good back on its queue: its attempts anew, under the same idempotency key.
@@ -192,7 +188,7 @@ class AgentHandle:
         return await self._runtime.join(api.retry_task(self.execution_id, address, by=by, reason=reason))
 
     def retry_task(self, address: str, *, reason: str = "", by: str = "") -> TaskView:
-        return self._runtime.wait(self._here(lambda: self.retry_task_async(address, reason=reason, by=by)))
+        return self._runtime.wait(self.retry_task_async(address, reason=reason, by=by))
 
     async def fork_async(
         self,
@@ -219,14 +215,14 @@ class AgentHandle:
         by: str = "",
         **changes: Unpack[ForkChanges],
     ) -> AgentHandle:
-        return self._runtime.wait(self._here(lambda: self.fork_async(at, by=by, **changes)))
+        return self._runtime.wait(self.fork_async(at, by=by, **changes))
 
     async def diagnose_async(self) -> list[Finding]:
         """Say why it does not move and which command helps."""
         return await self._runtime.join(self._runtime.api.diagnose(self.execution_id))
 
     def diagnose(self) -> list[Finding]:
-        return self._runtime.wait(self._here(self.diagnose_async))
+        return self._runtime.wait(self.diagnose_async())
 
     def stream(self, after: int = 0) -> AgentStream:
         """Follow it from `seq` `after` on: with `for`, with `async for`, or to its end by `get_result`."""
@@ -245,10 +241,7 @@ class AgentHandle:
         return result_of(view, events)
 
     def result(self) -> AgentResult:
-        return self._runtime.wait(self._here(self.result_async))
-
-    async def _here(self, verb: Any) -> Any:
-        return await verb()
+        return self._runtime.wait(self.result_async())
 
     async def _decide(
         self, approval_id: str | None, decision: Decision, reason: str, by: str, **answer: Any

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
-
 from perdure.client.handle import Connection
 from perdure.core.queues import QueueLimits, QueueView
-
-T = TypeVar("T")
 
 
 class Queues:
@@ -22,7 +17,7 @@ class Queues:
         return await self._runtime.join(self._runtime.api.queue(name))
 
     def get(self, name: str) -> QueueView:
-        return self._wait(lambda: self.get_async(name))
+        return self._runtime.wait(self.get_async(name))
 
     async def set_async(
         self,
@@ -52,30 +47,24 @@ class Queues:
         per_key: int | None = None,
     ) -> QueueView:
         limits = {"concurrency": concurrency, "rate": rate, "per_key": per_key}
-        return self._wait(lambda: self.set_async(name, per_seconds=per_seconds, **limits))
+        return self._runtime.wait(self.set_async(name, per_seconds=per_seconds, **limits))
 
     async def pause_async(self, name: str) -> QueueView:
         """Give nothing out until it is resumed. What is under way goes on."""
         return await self._runtime.join(self._runtime.api.pause_queue(name))
 
     def pause(self, name: str) -> QueueView:
-        return self._wait(lambda: self.pause_async(name))
+        return self._runtime.wait(self.pause_async(name))
 
     async def resume_async(self, name: str) -> QueueView:
         return await self._runtime.join(self._runtime.api.resume_queue(name))
 
     def resume(self, name: str) -> QueueView:
-        return self._wait(lambda: self.resume_async(name))
+        return self._runtime.wait(self.resume_async(name))
 
     async def list_async(self) -> list[QueueView]:
         """Return, by name, those that hold tasks and those that somebody set or paused."""
         return await self._runtime.join(self._runtime.api.queues())
 
     def list(self) -> list[QueueView]:
-        return self._wait(self.list_async)
-
-    def _wait(self, verb: Callable[[], Awaitable[T]]) -> T:
-        async def here() -> Any:
-            return await verb()
-
-        return self._runtime.wait(here())
+        return self._runtime.wait(self.list_async())

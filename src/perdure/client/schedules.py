@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from perdure.client.handle import AgentHandle, Connection
 from perdure.core.codec import Json
 from perdure.core.schedules import Missed, ScheduleRequest, ScheduleView
 from perdure.core.tags import checked_tags
 from perdure.core.views import StartRequest
-
-T = TypeVar("T")
 
 
 class Schedules:
@@ -57,35 +55,35 @@ class Schedules:
         tags: Sequence[str] = (),
     ) -> ScheduleView:
         more: dict[str, Any] = {"zone": zone, "missed": missed, "tags": tags}
-        return self._wait(lambda: self.create_async(name, declared, input, cron=cron, **more))
+        return self._runtime.wait(self.create_async(name, declared, input, cron=cron, **more))
 
     async def get_async(self, name: str) -> ScheduleView:
         """Return one. Raises `NotFound`."""
         return await self._runtime.join(self._runtime.api.schedule(name))
 
     def get(self, name: str) -> ScheduleView:
-        return self._wait(lambda: self.get_async(name))
+        return self._runtime.wait(self.get_async(name))
 
     async def pause_async(self, name: str) -> ScheduleView:
         """Begin nothing until it is resumed. Ticks meanwhile are not missed: there are none."""
         return await self._runtime.join(self._runtime.api.pause_schedule(name))
 
     def pause(self, name: str) -> ScheduleView:
-        return self._wait(lambda: self.pause_async(name))
+        return self._runtime.wait(self.pause_async(name))
 
     async def resume_async(self, name: str) -> ScheduleView:
         """Go on with the next tick from now."""
         return await self._runtime.join(self._runtime.api.resume_schedule(name))
 
     def resume(self, name: str) -> ScheduleView:
-        return self._wait(lambda: self.resume_async(name))
+        return self._runtime.wait(self.resume_async(name))
 
     async def delete_async(self, name: str) -> None:
         """Take it away; what it began goes on."""
         await self._runtime.join(self._runtime.api.delete_schedule(name))
 
     def delete(self, name: str) -> None:
-        self._wait(lambda: self.delete_async(name))
+        self._runtime.wait(self.delete_async(name))
 
     async def run_now_async(self, name: str, *, nonce: str = "") -> AgentHandle:
         """Begin now what it begins, beside its ticks. The same `nonce` begins nothing more."""
@@ -93,17 +91,11 @@ class Schedules:
         return AgentHandle(started.id, self._runtime)
 
     def run_now(self, name: str, *, nonce: str = "") -> AgentHandle:
-        return self._wait(lambda: self.run_now_async(name, nonce=nonce))
+        return self._runtime.wait(self.run_now_async(name, nonce=nonce))
 
     async def list_async(self) -> list[ScheduleView]:
         """Return all schedules, by name."""
         return await self._runtime.join(self._runtime.api.schedules())
 
     def list(self) -> list[ScheduleView]:
-        return self._wait(self.list_async)
-
-    def _wait(self, verb: Callable[[], Awaitable[T]]) -> T:
-        async def here() -> Any:
-            return await verb()
-
-        return self._runtime.wait(here())
+        return self._runtime.wait(self.list_async())

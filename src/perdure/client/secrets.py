@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
-
 from perdure.client.handle import Connection
 from perdure.core.secrets import Rotation, SecretView
-
-T = TypeVar("T")
 
 
 class Secrets:
@@ -27,31 +22,25 @@ class Secrets:
         return await self._runtime.join(self._runtime.api.set_secret(name, value))
 
     def set(self, name: str, value: str) -> SecretView:
-        return self._wait(lambda: self.set_async(name, value))
+        return self._runtime.wait(self.set_async(name, value))
 
     async def delete_async(self, name: str) -> None:
         """Take one away. Raises `NotFound` (`no_secret`)."""
         await self._runtime.join(self._runtime.api.delete_secret(name))
 
     def delete(self, name: str) -> None:
-        self._wait(lambda: self.delete_async(name))
+        self._runtime.wait(self.delete_async(name))
 
     async def rotate_async(self, *, all_companies: bool = False) -> Rotation:
         """Seal all of them under a new data key, and that under the server's first key: all of them or none."""
         return await self._runtime.join(self._runtime.api.rotate_secrets(all_companies=all_companies))
 
     def rotate(self, *, all_companies: bool = False) -> Rotation:
-        return self._wait(lambda: self.rotate_async(all_companies=all_companies))
+        return self._runtime.wait(self.rotate_async(all_companies=all_companies))
 
     async def list_async(self) -> list[SecretView]:
         """Return by name what is known of them but their values."""
         return await self._runtime.join(self._runtime.api.secrets())
 
     def list(self) -> list[SecretView]:
-        return self._wait(self.list_async)
-
-    def _wait(self, verb: Callable[[], Awaitable[T]]) -> T:
-        async def here() -> Any:
-            return await verb()
-
-        return self._runtime.wait(here())
+        return self._runtime.wait(self.list_async())
