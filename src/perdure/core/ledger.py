@@ -151,14 +151,6 @@ class ModelCalls:
             self._answered.add(event.address)
 
 
-def model_calls_of(events: Iterable[Event]) -> list[ModelCallView]:
-    """Return the recorded model calls of a log, as `ModelCalls` finds them."""
-    calls = ModelCalls()
-    for event in events:
-        calls.take(event)
-    return calls.found
-
-
 class InlineSteps:
     """The recorded steps that durable code ran itself, in order, with those that may have been tried twice.
 
@@ -186,14 +178,6 @@ class InlineSteps:
             self._last[_scope(event.address)] = event.seq
         if event.kind in ANSWERS:
             self._answered.add(event.address)
-
-
-def inline_steps_of(events: Iterable[Event]) -> list[InlineStepView]:
-    """Return the steps of a log that durable code ran itself, as `InlineSteps` finds them."""
-    steps = InlineSteps()
-    for event in events:
-        steps.take(event)
-    return steps.found
 
 
 def _scope(address: str) -> str:

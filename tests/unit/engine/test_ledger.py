@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from engine_bench import WORKER, Bench, once, task
 from perdure.core.events import Event, Kind
 from perdure.core.ids import shard_of
-from perdure.core.ledger import TaskNow, effects_of, inline_steps_of, model_calls_of
+from perdure.core.ledger import InlineSteps, ModelCalls, TaskNow, effects_of
 from perdure.core.views import EffectFilter, EffectView, Ruling
 from perdure.core.work import Failure, LeasedTask
 from perdure.engine.ledger import effects_view, log_page
@@ -17,6 +18,12 @@ from perdure.engine.park import Finish, finish
 from perdure.engine.rule import Rule, rule
 from perdure.engine.sweep import Drop, drop
 from perdure.errors import NotFound
+
+
+def found(finder: ModelCalls | InlineSteps, events: Iterable[Event]) -> list[Any]:
+    for event in events:
+        finder.take(event)
+    return list(finder.found)
 
 
 def effects(bench: Bench, company: str = "default", **filters: Any) -> list[EffectView]:
@@ -186,7 +193,7 @@ TAKEN = (Kind.TAKEN_OVER, "", {"fence": 2})
 
 
 def test_a_model_call_recorded_after_a_takeover_may_have_been_paid_twice() -> None:
-    [seen] = model_calls_of(log((Kind.STARTED, "", {}), TAKEN, (Kind.STEP_RECORDED, "turn 1/model", REPLIED)))
+    [seen] = found(ModelCalls(), log((Kind.STARTED, "", {}), TAKEN, (Kind.STEP_RECORDED, "turn 1/model", REPLIED)))
     assert seen.cost_usd == 0.5
     assert seen.doubt == (
         "possibly paid twice: the execution was taken over (event 2) before its reply was recorded (event 3)"
@@ -195,16 +202,16 @@ def test_a_model_call_recorded_after_a_takeover_may_have_been_paid_twice() -> No
 
 def test_a_takeover_before_what_the_call_follows_is_none_of_its() -> None:
     model = (Kind.STEP_RECORDED, "turn 2/model", REPLIED)
-    calls = model_calls_of(log(TAKEN, scheduled(), DONE, model))
+    calls = found(ModelCalls(), log(TAKEN, scheduled(), DONE, model))
     assert [one.doubt for one in calls] == [""]
-    calls = model_calls_of(log(scheduled(), TAKEN, DONE, model))
+    calls = found(ModelCalls(), log(scheduled(), TAKEN, DONE, model))
     assert [one.doubt for one in calls] == [""]
 
 
 def test_a_ruling_during_a_model_call_hides_no_takeover() -> None:
     told = (Kind.EFFECT_RULED, "t", {"ruling": "happened", "by": "ann", "reason": "", "value": None})
     model = (Kind.STEP_RECORDED, "turn 2/model", REPLIED)
-    [seen] = model_calls_of(log(scheduled(), begun(1), UNKNOWN, TAKEN, told, model))
+    [seen] = found(ModelCalls(), log(scheduled(), begun(1), UNKNOWN, TAKEN, told, model))
     assert "possibly paid twice" in seen.doubt
 
 
@@ -213,21 +220,21 @@ def recorded(address: str) -> tuple[Kind, str, dict[str, Any]]:
 
 
 def test_a_step_recorded_after_a_takeover_may_have_been_tried_twice() -> None:
-    steps = inline_steps_of(log(recorded("a"), TAKEN, recorded("b"), recorded("b/2")))
+    steps = found(InlineSteps(), log(recorded("a"), TAKEN, recorded("b"), recorded("b/2")))
     assert [(one.address, bool(one.doubt)) for one in steps] == [("a", False), ("b", True), ("b/2", False)]
     assert "taken over (event 2) before it was recorded (event 3)" in steps[1].doubt
 
 
 def test_a_takeover_is_counted_for_each_scope_that_has_recorded_nothing_since() -> None:
-    steps = inline_steps_of(
-        log(recorded("left/a"), recorded("right/a"), TAKEN, recorded("left/b"), recorded("right/b"))
+    steps = found(
+        InlineSteps(), log(recorded("left/a"), recorded("right/a"), TAKEN, recorded("left/b"), recorded("right/b"))
     )
     assert [bool(one.doubt) for one in steps] == [False, False, True, True]
 
 
 def test_what_a_step_had_to_wait_for_after_a_takeover_clears_it() -> None:
     waited = (Kind.WAIT_OPENED, "yes", {}), TAKEN, (Kind.WAIT_RESOLVED, "yes", {})
-    assert [one.doubt for one in inline_steps_of(log(*waited, recorded("b")))] == [""]
+    assert [one.doubt for one in found(InlineSteps(), log(*waited, recorded("b")))] == [""]
 
 
 def test_a_task_that_was_put_back_counts_its_tries_on() -> None:
@@ -280,7 +287,7 @@ def test_a_fork_did_not_do_what_its_origin_did() -> None:
     before = (scheduled(), begun(1), DONE, model)
     [seen] = effects_of("exe_1", "a", log(*before, forked))
     assert (seen.outcome, seen.claims, seen.confirmed, seen.served) == ("done", 0, 0, "exe_0")
-    assert model_calls_of(log(*before, forked)) == []
+    assert found(ModelCalls(), log(*before, forked)) == []
     taken = (Kind.TASK_COMPLETED, "t", {"value": 2, "attempt": 1, "worker": "w", "origin": "exe_0"})
     [seen] = effects_of("exe_1", "a", log(scheduled(), forked, taken))
     assert (seen.outcome, seen.value, seen.confirmed, seen.served) == ("done", 2, 0, "exe_0")
