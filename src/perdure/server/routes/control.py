@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
@@ -25,7 +26,7 @@ from perdure.core.views import (
 from perdure.errors import InvalidInput
 from perdure.server.call import SPEAKS_FOR_ALL, Call
 from perdure.server.direct_secrets import not_yours
-from perdure.server.routes.parsed import After, Caller, ParsedRoute
+from perdure.server.routes.parsed import After, Caller, Limit, ParsedRoute
 from perdure.server.routes.parsed import reply as _reply
 from perdure.server.stream import EventStream
 from perdure.wire import codec, frames, routes
@@ -59,7 +60,8 @@ from perdure.wire.bodies import (
     WorkerList,
 )
 
-Moment = Annotated[int | None, Query(ge=0, le=codec.MAX_INT, description="Milliseconds since 1970, UTC")]
+moment = partial(Query, ge=0, le=codec.MAX_INT)
+Moment = Annotated[int | None, moment(description="Milliseconds since 1970, UTC")]
 
 
 router = APIRouter(route_class=ParsedRoute)
@@ -112,9 +114,7 @@ async def execution(call: Caller, execution: str) -> Response:
     summary="The log: a page of it, or, with Accept: text/event-stream, a stream that follows it",
     responses={200: {"content": {frames.MEDIA_TYPE: {}}}},
 )
-async def events(
-    call: Caller, execution: str, after: After = 0, limit: Annotated[int, Query(ge=1, le=1000)] = 200
-) -> Response:
+async def events(call: Caller, execution: str, after: After = 0, limit: Limit = 200) -> Response:
     if frames.MEDIA_TYPE.encode() not in call.head.get(b"accept", b""):
         return _reply(EventList(tuple(await call.api.events(execution, after=after, limit=limit))))
     # What a browser saw last counts: on its own reconnects it repeats the address it was given first.
@@ -180,7 +180,7 @@ async def dead_tasks(
     agent: str | None = None,
     tool: str | None = None,
     queue: str | None = None,
-    since_ms: Annotated[int | None, Query(ge=0, le=codec.MAX_INT, description="Failed then or later")] = None,
+    since_ms: Annotated[int | None, moment(description="Failed then or later")] = None,
     cursor: str | None = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
 ) -> Response:
@@ -284,9 +284,7 @@ async def fork(call: Caller, execution: str, body: ForkBody) -> Response:
 
 
 @router.get(routes.TASKS, response_model=TaskList, summary="The tool calls of an execution")
-async def tasks(
-    call: Caller, execution: str, after: After = 0, limit: Annotated[int, Query(ge=1, le=1000)] = 1000
-) -> Response:
+async def tasks(call: Caller, execution: str, after: After = 0, limit: Limit = 1000) -> Response:
     return _reply(TaskList(tuple(await call.api.tasks(execution, after=after, limit=limit))))
 
 
@@ -335,7 +333,7 @@ async def effects(
     state: states.Task | Literal["any", "contradicted", "simulated"] = routes.ANY,
     tool: str | None = None,
     agent: str | None = None,
-    since_ms: Annotated[int | None, Query(ge=0, le=codec.MAX_INT, description="Changed then or later")] = None,
+    since_ms: Annotated[int | None, moment(description="Changed then or later")] = None,
     after: After = 0,
 ) -> Response:
     given = {"execution": execution, "tool": tool, "agent": agent}
@@ -344,9 +342,7 @@ async def effects(
 
 
 @router.get(routes.LOG, response_model=LogPage, summary="The log as it is stored, with its hashes")
-async def log(
-    call: Caller, execution: str, after: After = 0, limit: Annotated[int, Query(ge=1, le=1000)] = 200
-) -> Response:
+async def log(call: Caller, execution: str, after: After = 0, limit: Limit = 200) -> Response:
     return _reply(await call.api.log(execution, after=after, limit=limit))
 
 
