@@ -154,8 +154,12 @@ def plant(bug: Path | None, copy: Path) -> None:
             shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__", ".*cache"))
         else:
             shutil.copy(source, copy / name)
-    if bug is None:
-        return
+    if bug is not None:
+        apply(bug, copy)
+
+
+def apply(bug: Path, copy: Path) -> None:
+    """Apply a patch to what it is about. Raises `SystemExit` if it does not fit."""
     command = ["patch", "-p1", "--batch", "--silent", "--forward", "--input", str(bug)]
     done = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)
     if done.returncode:

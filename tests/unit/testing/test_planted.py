@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from planted import PATCHES, plant
+from planted import PATCHES, ROOT, apply
 
 BUGS = sorted(PATCHES.glob("*.patch"))
 
@@ -17,7 +18,12 @@ def test_there_are_enough_of_them() -> None:
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.stem)
 def test_each_fits_the_code_and_leaves_it_python(bug: Path, tmp_path: Path) -> None:
-    plant(bug, tmp_path)
-    for line in bug.read_text(encoding="utf-8").splitlines():
-        if line.startswith("+++ b/") and line.endswith(".py"):
-            compile((tmp_path / line[6:]).read_text(encoding="utf-8"), line[6:], "exec")
+    patched = [line[6:] for line in bug.read_text(encoding="utf-8").splitlines() if line.startswith("+++ b/")]
+    assert patched
+    for name in patched:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    apply(bug, tmp_path)
+    for name in patched:
+        if name.endswith(".py"):
+            compile((tmp_path / name).read_text(encoding="utf-8"), name, "exec")
