@@ -34,11 +34,17 @@ from perdure.core.views import (
     TaskView,
 )
 from perdure.core.work import WorkerInfo
+from perdure.errors import Retryable
 from perdure.wire import bodies, codec, routes
 
 __all__ = ["HttpApi", "HttpTaskSource"]
 
 T = TypeVar("T")
+
+WAIT_SECONDS = 30
+"""How long one request waits for an execution's end. Not longer: what stands between may cut off who says nothing."""
+_GRACE_SECONDS = 10
+"""For the network, beside that."""
 
 
 class HttpApi(HttpWaits, HttpSchedules, HttpQueues, HttpRooms, HttpSecrets):
@@ -95,12 +101,30 @@ class HttpApi(HttpWaits, HttpSchedules, HttpQueues, HttpRooms, HttpSecrets):
                 yield event
 
     async def wait(self, execution: str) -> None:
-        """Follow it to its end; as `follow`, it survives lost connections and restarts of the server."""
-        view = await self.execution(execution)
-        while view.state not in states.TERMINAL:
-            async for _event in self.follow(execution, after=view.last_seq):
-                pass
-            view = await self.execution(execution)
+        """Return once it has ended, by one request that waits; nothing of its log is read. As `follow`, it survives
+        lost connections and restarts of the server, and raises the same."""
+        failures = 0
+        while True:
+            asked_ms = self._channel.clock.monotonic_ms()
+            state = await self._state_at_its_end(execution)
+            if state in states.TERMINAL:
+                return
+            # A server that waited says when the time is over; one that knows of no waiting is not hammered.
+            waited = self._channel.clock.monotonic_ms() - asked_ms > WAIT_SECONDS * 500
+            failures = 0 if waited and state else failures + 1
+            if failures:
+                await self._channel.pause(failures)
+
+    async def _state_at_its_end(self, execution: str) -> str:
+        """Return the state once it has ended, or what it is after a while; empty while nobody answers any more."""
+        path, wait = routes.fill(routes.EXECUTION, execution=execution), {"wait_seconds": WAIT_SECONDS}
+        ask = Ask("execution", "GET", path, wait, reply_seconds=WAIT_SECONDS + _GRACE_SECONDS)
+        try:
+            return codec.load(ExecutionView, await self._channel.call(ask)).state
+        except Retryable:
+            if not self._channel.met:
+                raise
+            return ""
 
     async def send(self, execution: str, text: str, *, by: str = "", dedupe: str | None = None) -> int:
         path = routes.fill(routes.MESSAGES, execution=execution)

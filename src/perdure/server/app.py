@@ -36,6 +36,9 @@ from perdure.wire.state_file import proof
 
 log = get_log("perdure.http")
 
+_NOBODY = 499
+"""The status of a reply that nobody is there to read."""
+
 
 class App:
     """Answers every request, also the ones that nobody should send. Make it on the loop that it runs on."""
@@ -163,6 +166,7 @@ def control_app(version: str) -> FastAPI:
 
     app.add_route(routes.OPENAPI, description, methods=["GET"], include_in_schema=False)
     app.add_exception_handler(PerdureError, _answer_error)
+    app.add_exception_handler(ClientGone, _answer_nobody)
     app.add_exception_handler(RequestValidationError, _answer_misfit)
     app.add_exception_handler(HTTPException, _answer_no_route)
     app.add_exception_handler(Exception, _answer_bug)
@@ -172,6 +176,10 @@ def control_app(version: str) -> FastAPI:
 async def _answer_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, PerdureError)
     return _error_response(error)
+
+
+async def _answer_nobody(request: Request, error: Exception) -> Response:
+    return Response(status_code=_NOBODY)
 
 
 async def _answer_misfit(request: Request, error: Exception) -> Response:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated, Literal
 
+import anyio
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
@@ -28,6 +29,7 @@ from perdure.server.call import SPEAKS_FOR_ALL, Call
 from perdure.server.direct_secrets import not_yours
 from perdure.server.routes.parsed import After, Caller, Limit, ParsedRoute
 from perdure.server.routes.parsed import reply as _reply
+from perdure.server.routes.worker import MAX_WAIT_SECONDS
 from perdure.server.stream import EventStream
 from perdure.wire import codec, frames, routes
 from perdure.wire.bodies import (
@@ -62,6 +64,10 @@ from perdure.wire.bodies import (
 
 moment = partial(Query, ge=0, le=codec.MAX_INT)
 Moment = Annotated[int | None, moment(description="Milliseconds since 1970, UTC")]
+WaitForEnd = Annotated[
+    float,
+    Query(ge=0, le=MAX_WAIT_SECONDS, description="Answer when it has ended, or as it stands after so long"),
+]
 
 
 router = APIRouter(route_class=ParsedRoute)
@@ -104,8 +110,17 @@ async def executions(
 
 
 @router.get(routes.EXECUTION, response_model=ExecutionView, summary="One execution as it stands")
-async def execution(call: Caller, execution: str) -> Response:
+async def execution(call: Caller, execution: str, wait_seconds: WaitForEnd = 0) -> Response:
+    if wait_seconds:
+        with call.streams.place(call.principal.company, "waits for an end", call.limits.polls):
+            await call.streams.run(_end(call, execution, wait_seconds), call.receive)
     return _reply(await call.api.execution(execution))
+
+
+async def _end(call: Call, execution: str, seconds: float) -> None:
+    """Return when it has ended, or the time is over."""
+    with anyio.move_on_after(seconds):
+        await call.api.wait(execution)
 
 
 @router.get(
