@@ -32,7 +32,7 @@ from perdure.client.tasks import HttpTaskSource
 from perdure.core.tags import checked_tags
 from perdure.engine.keys import DEFAULT_COMPANY
 from perdure.engine.sweep import LOCAL_WORKER
-from perdure.errors import UserError
+from perdure.errors import InvalidInput, UserError
 from perdure.models.catalog import Catalog
 from perdure.models.port import Models
 from perdure.server.node import Node
@@ -42,7 +42,8 @@ from perdure.wire.api import Api, TaskSource
 from perdure.wire.worker_lock import default_folder
 from perdure.worker.declared import Declared, durable_definition, later, start_request
 from perdure.worker.function_service import FunctionPlace, FunctionServices
-from perdure.worker.loop import Worker, WorkerOptions
+from perdure.worker.functions import FUNCTION_SLOTS
+from perdure.worker.loop import TOOL_SLOTS, Worker, WorkerOptions
 from perdure.worker.main import tool_worker
 
 T = TypeVar("T")
@@ -72,11 +73,12 @@ class AgentRuntime(Outside, Found):
         store: str | os.PathLike[str] | None = None,
         models: Models | None = None,
         serve_tools: bool = True,
-        slots: int = 16,
+        slots: int | None = None,
         join: bool = True,
     ) -> None:
-        """`serve_tools=False` leaves the tools of `run` and `start` to others. `slots`: tools at once, of all agents
-        that one `serve` names together, and of each that `run` or `start` brings.
+        """`serve_tools=False` leaves the tools of `run` and `start` to others. `slots`: tools at once (16), of all
+        agents that one `serve` names together, and of each that `run` or `start` brings; and executions at once (100)
+        of each durable function, without those that wait.
 
         `models` answers for models when this process is the server; by default those of the installed extras.
         `join=False` shares the file with no other process: whoever comes second meets `StoreInUse` (`store_in_use`).
@@ -87,7 +89,7 @@ class AgentRuntime(Outside, Found):
         self._embedded = store is not None
         self._models = models
         self._serve_tools = serve_tools
-        self._slots = slots
+        self._slots = _at_least_one(slots, TOOL_SLOTS)
         self._join = join
         self.schedules = Schedules(self, lambda declared, input: start_request(declared, (input,), {}, None))
         """Starts by the calendar: make them, look at them, pause them."""
@@ -103,7 +105,7 @@ class AgentRuntime(Outside, Found):
         self._shared: SharedStore | None = None
         self._workers: dict[str, tuple[Worker, Future[None]]] = {}
         """By agent; those that are served together have one."""
-        self._functions = FunctionServices(self._service.submit, self._function_place)
+        self._functions = FunctionServices(self._service.submit, self._function_place, slots or FUNCTION_SLOTS)
         self._closed = False
 
     # -- agents --------------------------------------------------------------------------------------------------------
@@ -287,7 +289,7 @@ class AgentRuntime(Outside, Found):
         if self._shared is not None:
             return self._shared.functions(self._source)
         assert self._url is not None
-        return FunctionPlace(partial(HttpFunctionSource, self._url, self._key), self._source)
+        return FunctionPlace(partial(HttpFunctionSource, self._url, self._key), self._source, outbox=default_folder())
 
     def _new_worker(self, agents: Sequence[Agent]) -> tuple[Worker, Future[None]]:
         assert self._source is not None
@@ -327,6 +329,12 @@ def local_worker(node: Node, agents: Sequence[Agent]) -> Worker:
     """Return a worker for the tools of `agents` in the process that owns the store. Whoever takes the store over knows
     that it died with its owner."""
     return tool_worker(node.tasks(DEFAULT_COMPANY), agents, WorkerOptions(id_prefix=LOCAL_WORKER))
+
+
+def _at_least_one(slots: int | None, default: int) -> int:
+    if slots is not None and slots < 1:
+        raise InvalidInput(f"slots is {slots}; expected at least 1, or None for the default.", code="bad_worker")
+    return slots or default
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

@@ -34,6 +34,7 @@ from perdure.service_loop import ServiceLoop
 from perdure.store.ownership import Ask, Hint, Ownership, open_owned, read_hint
 from perdure.system import SystemClock, SystemRandom
 from perdure.wire.api import Api, TaskSource
+from perdure.wire.worker_lock import default_folder
 from perdure.worker.function_service import FunctionPlace
 from perdure.worker.pace import rest
 
@@ -102,7 +103,7 @@ class SharedStore:
             return FunctionPlace(source, self.node.tasks(DEFAULT_COMPANY), LOCAL_WORKER)
         place = self._current()
         assert isinstance(place.api, HttpApi)
-        return FunctionPlace(place.api.functions, alive, over=place.over)
+        return FunctionPlace(place.api.functions, alive, over=place.over, outbox=default_folder())
 
     def close(self) -> None:
         """Leave: as the owner, let the next one have it. Safe to call when `open` failed."""

@@ -67,6 +67,14 @@ def test_a_check_tells_code_that_does_not_go_with_what_lives(home: Home) -> None
     assert home.json("executions", "show", execution)["execution"]["state"] == "waiting"
 
 
+def test_slots_hold_for_durable_functions_too(home: Home) -> None:
+    home.serve()
+    home.work(f"{write(home, 'slots_functions', CODE)}:patient", "--slots", "3")
+    state = home.server_state()
+    with AgentRuntime(state["url"], api_key=state["key"], serve_tools=False) as runtime:
+        assert [info.slots for info in runtime.wait(runtime.api.workers())] == [3]
+
+
 def test_a_check_names_what_is_outside_steps_with_line_and_cure(home: Home) -> None:
     code = "import time\n" + CODE.replace("    await signal", "    print(time.time())\n    await signal")
     done = home.process("check", write(home, "timely", code), "--no-live")

@@ -130,3 +130,44 @@ def test_arguments_that_do_not_fit_are_refused_before_anything_starts(tmp_path: 
             runtime.start(greet, "ann")  # type: ignore[arg-type]
         assert caught.value.code == "bad_function"
         assert runtime.executions() == []
+
+
+class Crowd:
+    """How many are inside at once; `gate` lets them out."""
+
+    def __init__(self) -> None:
+        self.gate, self.entered = threading.Event(), threading.Event()
+        self.inside = self.most = 0
+        self._lock = threading.Lock()
+
+    def stay(self, who: str) -> str:
+        with self._lock:
+            self.inside += 1
+            self.most = max(self.most, self.inside)
+        self.entered.set()
+        assert self.gate.wait(60)
+        with self._lock:
+            self.inside -= 1
+        return who
+
+
+def test_slots_say_how_many_executions_of_a_function_run_at_once(tmp_path: Path) -> None:
+    crowd = Crowd()
+
+    @durable(build="b1")
+    async def visit(who: str) -> str:
+        return await step(crowd.stay, who, name="stay")
+
+    with runtime_at(tmp_path / "p.db", slots=1) as runtime:
+        handles = [runtime.start(visit, who) for who in ("ann", "bob", "cid")]
+        assert crowd.entered.wait(60)
+        [info] = runtime.wait(runtime.api.workers())
+        assert info.slots == 1
+        crowd.gate.set()
+        assert [handle.result().output for handle in handles] == ["ann", "bob", "cid"]
+    assert crowd.most == 1
+
+
+def test_no_slots_are_refused_at_once() -> None:
+    with pytest.raises(InvalidInput, match="slots is 0; expected at least 1"):
+        AgentRuntime(slots=0)

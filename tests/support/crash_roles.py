@@ -219,7 +219,7 @@ def _workers(source: HttpTaskSource, setup: Setup) -> list[Serving]:
     found: list[Serving] = [tool_worker(source, agents, options)]
     if OF_FUNCTIONS & set(setup.errands):
         os.environ[FOLDER], os.environ[LINGER] = str(setup.folder), str(setup.linger_seconds)
-        own = FunctionOptions(lease_ms=setup.lease_ms, drain_seconds=DRAIN_SECONDS)
+        own = FunctionOptions(lease_ms=setup.lease_ms, drain_seconds=DRAIN_SECONDS, outbox=default_folder())
         functions = [durable_definition(one) for one in FUNCTIONS]
         found.append(FunctionWorker(partial(HttpFunctionSource, *_server(setup)), source, functions, own))
     return found

@@ -1,9 +1,12 @@
-"""The durable function of the crash tests: six steps that act on the world, with a sleep in the middle."""
+"""The durable functions of the crash tests: six steps that act on the world, with a sleep in the middle; and one step
+that goes on until the test lets it end.
+"""
 
 from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 from perdure.flow import durable, sleep, step, this_step
 from perdure.testing.world_client import World
@@ -20,6 +23,22 @@ def act(name: str) -> int:
     world = World(os.environ["CRASH_WORLD"])
     done = world.act(name, key=here.key, execution=here.execution, step=here.address, attempt=here.attempt)
     return done["n"]
+
+
+def stay(who: str) -> str:
+    """Write down whose it is and which process began it; go on until `hold` is gone from the folder."""
+    folder = Path(os.environ["CRASH_FOLDER"])
+    with (folder / "acts").open("a") as file:
+        file.write(f"{who}:{os.getpid()}\n")
+    while (folder / "hold").exists():
+        time.sleep(0.01)
+    return who
+
+
+@durable(build="b1")
+async def held(who: str) -> str:
+    """Stay."""
+    return await step(stay, who, name="stay")
 
 
 @durable(build="b1")

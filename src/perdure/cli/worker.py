@@ -33,7 +33,16 @@ Targets = Annotated[
 def worker(
     targets: Targets,
     server: Server = None,
-    slots: Annotated[int, typer.Option(min=1, metavar="N", help="How many tools run at once.")] = 16,
+    slots: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            show_default=False,
+            help="How many tools run at once, and how many executions of durable functions: those that wait do not "
+            "count. By default 16, and 100.",
+        ),
+    ] = None,
     name: Annotated[
         str, typer.Option(metavar="NAME", help="What people call it. By default host and process.", show_default=False)
     ] = "",
@@ -57,7 +66,8 @@ def worker(
     from perdure.server.serve import run
     from perdure.wire.worker_lock import default_folder
     from perdure.worker.declared import sorted_out
-    from perdure.worker.loop import WorkerOptions
+    from perdure.worker.functions import FUNCTION_SLOTS
+    from perdure.worker.loop import TOOL_SLOTS, WorkerOptions
     from perdure.worker.main import lanes_of
     from perdure.worker.target import load_declared
 
@@ -65,8 +75,10 @@ def worker(
     if agents:
         lanes_of(agents)  # what cannot be served is told before anybody is asked
     log.configure(log_level)
-    options = WorkerOptions(slots=slots, name=name, lease_ms=lease_ms or LEASE_MS, outbox=default_folder())
-    left_running = run(_work(server, _Served(agents, functions), options, parent_pid, as_json))
+    tool_slots = TOOL_SLOTS if slots is None else slots
+    options = WorkerOptions(slots=tool_slots, name=name, lease_ms=lease_ms or LEASE_MS, outbox=default_folder())
+    served = _Served(agents, functions, FUNCTION_SLOTS if slots is None else slots)
+    left_running = run(_work(server, served, options, parent_pid, as_json))
     if left_running:
         # Threads that cannot be stopped would keep the process; their tasks were handed back, or are uncertain.
         sys.stdout.flush()
@@ -103,6 +115,7 @@ class _Served:
 
     agents: list[Agent]
     functions: list[DurableDefinition]
+    function_slots: int
 
     def workers(self, source: HttpTaskSource, target: Target, options: WorkerOptions) -> list[Serving]:
         from perdure.client.functions import HttpFunctionSource
@@ -111,7 +124,9 @@ class _Served:
 
         found: list[Serving] = [tool_worker(source, self.agents, options)] if self.agents else []
         if self.functions:
-            own = FunctionOptions(name=options.name, lease_ms=options.lease_ms)
+            own = FunctionOptions(
+                slots=self.function_slots, name=options.name, lease_ms=options.lease_ms, outbox=options.outbox
+            )
             opened = partial(HttpFunctionSource, target.url, target.key)
             found.append(FunctionWorker(opened, source, self.functions, own))
         return found

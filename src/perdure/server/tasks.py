@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import anyio
 
 from perdure.core.work import (
-    ORPHAN_LEASE_MS,
     Answer,
     Begin,
     Held,
@@ -24,7 +23,6 @@ from perdure.engine.begin import Beginning
 from perdure.engine.begin import begin as begin_task
 from perdure.engine.complete import Completion, complete
 from perdure.engine.held import Beats, HandBack, beat, hand_back
-from perdure.engine.lanes import ShrinkOwned, shrink_owned
 from perdure.engine.lease import Lease, lease
 from perdure.errors import PerdureError, UserError
 from perdure.server.elsewhere import lane_topic
@@ -125,13 +123,7 @@ class DirectTaskSource:
                     anyio.CancelScope(shield=True),
                     contextlib.suppress(PerdureError),
                 ):  # else its leases run their time
-                    await self._cut_short(info)
                     await fell_silent(self._bridge, self._node.parts.clock, self._company, info)
-
-    async def _cut_short(self, info: WorkerInfo) -> None:
-        """Leave the executions that a worker owned only as long as its tasks."""
-        if info.functions:
-            await self._bridge.run(shrink_owned, ShrinkOwned(self._company, info.worker, ORPHAN_LEASE_MS))
 
 
 async def _stirs(wish: asyncio.Future[list[LeasedTask]], stir: asyncio.Event, seconds: float) -> bool:

@@ -7,12 +7,13 @@ import threading
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from perdure.core.work import FunctionLane
 from perdure.flow.durable import DurableDefinition
 from perdure.wire.api import TaskSource
-from perdure.worker.functions import FunctionOptions, FunctionWorker, Source
+from perdure.worker.functions import FUNCTION_SLOTS, FunctionOptions, FunctionWorker, Source
 from perdure.worker.pace import first_of
 
 
@@ -24,6 +25,8 @@ class FunctionPlace:
     alive: TaskSource
     id_prefix: str = ""
     """Of the ids of workers there."""
+    outbox: Path | None = None
+    """As in `FunctionOptions`."""
     over: asyncio.Event | None = None
     """Set once it is another place. None: it stays."""
 
@@ -32,10 +35,14 @@ class FunctionServices:
     """The durable functions that a runtime serves, each once. Safe from any thread; `submit` runs on its loop."""
 
     def __init__(
-        self, submit: Callable[[Coroutine[Any, Any, None]], Future[None]], place: Callable[[], FunctionPlace]
+        self,
+        submit: Callable[[Coroutine[Any, Any, None]], Future[None]],
+        place: Callable[[], FunctionPlace],
+        slots: int = FUNCTION_SLOTS,
     ) -> None:
         self._submit = submit
         self._place = place
+        self._slots = slots
         self._lock = threading.Lock()
         self._running: dict[FunctionLane, tuple[FunctionService, Future[None]]] = {}
 
@@ -44,7 +51,7 @@ class FunctionServices:
         lane = FunctionLane(definition.name, definition.build)
         with self._lock:
             if lane not in self._running:
-                service = FunctionService([definition], self._place)
+                service = FunctionService([definition], self._place, self._slots)
                 self._running[lane] = (service, self._submit(service.run()))
 
     def stop(self) -> list[Future[None]]:
@@ -59,9 +66,15 @@ class FunctionServices:
 class FunctionService:
     """Runs workers, one after another, until `stop`. `run` once; `stop` from any thread."""
 
-    def __init__(self, definitions: Sequence[DurableDefinition], place: Callable[[], FunctionPlace]) -> None:
+    def __init__(
+        self,
+        definitions: Sequence[DurableDefinition],
+        place: Callable[[], FunctionPlace],
+        slots: int = FUNCTION_SLOTS,
+    ) -> None:
         self._definitions = definitions
         self._place = place
+        self._slots = slots
         self._worker: FunctionWorker | None = None
         self._stopping = False
 
@@ -69,7 +82,7 @@ class FunctionService:
         """Serve until it is stopped."""
         while not self._stopping:
             place = self._place()
-            options = FunctionOptions(id_prefix=place.id_prefix)
+            options = FunctionOptions(slots=self._slots, id_prefix=place.id_prefix, outbox=place.outbox)
             worker = self._worker = FunctionWorker(place.open_source, place.alive, self._definitions, options)
             if self._stopping:
                 return

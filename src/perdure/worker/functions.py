@@ -12,6 +12,7 @@ import os
 import platform
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Protocol
 
 import anyio
@@ -28,7 +29,9 @@ from perdure.log import get_log
 from perdure.system import SystemClock, SystemRandom
 from perdure.wire.api import FunctionSource, TaskSource
 from perdure.worker.code_loop import CodeLoop, ThreadedCodeLoop
+from perdure.worker.heirs import Heirs
 from perdure.worker.link import Link, Trouble
+from perdure.worker.outbox import Outbox
 from perdure.worker.pace import Backoff, first_of, rest, within
 from perdure.worker.shutdown import SETTLE_SECONDS
 from perdure.worker.stable import Lease, Stable
@@ -37,6 +40,7 @@ log = get_log(__name__)
 
 WAIT_SECONDS = 20.0
 """Of one long poll; at most a third of a lease, so that what comes last still has the rest of it."""
+FUNCTION_SLOTS = 100
 MOST_AT_ONCE = 64
 """Executions that one request asks for."""
 
@@ -55,7 +59,7 @@ class Source(FunctionSource, Protocol):
 class FunctionOptions:
     """How one worker runs durable functions."""
 
-    slots: int = 100
+    slots: int = FUNCTION_SLOTS
     """Executions driven at a time. Those that wait are parked, and take none."""
     cache: int = 1_000
     """Parked coroutines kept in memory."""
@@ -66,6 +70,9 @@ class FunctionOptions:
     """How long what runs may go on after the first `stop`."""
     id_prefix: str = ""
     """Of the worker's id, which is random per boot."""
+    outbox: Path | None = None
+    """The folder of this user's workers: its own file there proves its death, and what the dead left is delivered.
+    None: its death is only ever suspected. A source in the worker's own process needs none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +114,10 @@ class FunctionWorker:
         self.id = self._options.id_prefix + new_id("wrk", self._clock, self._random)
         self.info = _describe(self.id, tuple(self._definitions), self._options)
         self._link = Link(alive, self.info, self._clock, self._random)
+        folder = self._options.outbox
+        self._outbox = Outbox(folder, self.id, self._clock) if folder is not None else None
+        """Stays empty: what steps gave is in their logs."""
+        self._heirs = self._outbox and Heirs(alive, self._link, self._outbox, self._clock)
         self._home: asyncio.AbstractEventLoop | None = None
         """The loop of `run`: leases, liveness, stopping."""
         self._desk: _Desk | None = None
@@ -128,12 +139,17 @@ class FunctionWorker:
         loop = self._code_loop()
         loop.start()
         source = self._open_source()
+        if self._outbox is not None:
+            self._outbox.open()
+            self.info = self._link.info = self._outbox.proving(self.info)
         try:
             desk = self._desk = await loop.join(self._make_desk())
             desk.stable.when_outside = self._renew_soon
             self._link.watch(self._changed)
             async with anyio.create_task_group() as side:
                 side.start_soon(self._link.hold)
+                if self._heirs is not None:
+                    side.start_soon(self._heirs.run)
                 side.start_soon(self._renew_forever, source, desk.stable, loop.loop)
                 work = asyncio.wrap_future(loop.submit(desk.claim_forever(self._link.up.is_set)))
                 await first_of(self._stopped.wait, lambda: asyncio.wait([work]))
@@ -145,6 +161,8 @@ class FunctionWorker:
             with anyio.CancelScope(shield=True):
                 await source.aclose()
                 await self._end(loop)
+            if self._outbox is not None:
+                self._outbox.close()
 
     def stop(self, drain_seconds: float | None = None) -> None:
         """Ask it to stop: take no more, let runs park or end for `drain_seconds`, hand back the rest. From any thread.

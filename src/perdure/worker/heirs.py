@@ -43,6 +43,9 @@ class Heirs:
         self._trouble = Trouble("heritage")
         self._seen: dict[Path, tuple[int, str]] = {}
         """Files that held nothing for these queues: their size then, and the queues."""
+        self._bare: set[Path] = set()
+        """Files of the dead with nothing in them, seen once. They go at the next look: until its server looked too,
+        such a file is the proof that its worker is dead."""
 
     async def run(self) -> None:
         """Look again and again. Never returns."""
@@ -57,13 +60,18 @@ class Heirs:
             await rest(self._clock, LOOK_SECONDS)
 
     async def _look(self) -> None:
-        for path in await asyncio.to_thread(self._candidates):
+        paths = await asyncio.to_thread(self._candidates)
+        self._bare.intersection_update(paths)
+        for path in paths:
             file = await asyncio.to_thread(OutboxFile.adopt, path)
             if file is None:
                 continue
             empty = False
             try:
-                empty = await self._settle(file)
+                if _size(path) or path in self._bare:
+                    empty = await self._settle(file)
+                else:
+                    self._bare.add(path)
             finally:
                 await asyncio.to_thread(partial(file.close, remove=empty))
 

@@ -10,7 +10,7 @@ import asyncio
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ from perdure.core.work import LEASE_MS, Lane, LeasedTask, LeaseRequest, WorkerIn
 from perdure.errors import InvalidInput
 from perdure.log import get_log
 from perdure.system import SystemClock, SystemRandom
-from perdure.wire import worker_lock
 from perdure.wire.api import TaskSource
 from perdure.worker.attempt import Attempts
 from perdure.worker.grip import Grip
@@ -40,6 +39,7 @@ from perdure.worker.slots import Slots
 
 log = get_log(__name__)
 
+TOOL_SLOTS = 16
 WAIT_SECONDS = 20.0
 """Of one long poll; shorter for leases under 30 s, so that a task that comes last still has a third of its lease."""
 FLUSH_SECONDS = 5.0
@@ -50,7 +50,7 @@ FLUSH_SECONDS = 5.0
 class WorkerOptions:
     """How one worker works."""
 
-    slots: int = 16
+    slots: int = TOOL_SLOTS
     """How many bodies run at once."""
     name: str = ""
     """For people; default: host and process."""
@@ -158,7 +158,7 @@ class Worker:
         parts = [self._link.hold, self._keeper.run, self._reports.run]
         if self._outbox is not None:
             self._outbox.open()
-            self.info = self._link.info = _locked(self.info, self._outbox)
+            self.info = self._link.info = self._outbox.proving(self.info)
             parts.append(Heirs(self._source, self._link, self._outbox, self._clock).run)
         try:
             async with anyio.create_task_group() as side:
@@ -339,11 +339,6 @@ class _Poll:
     after_failure: Backoff
     after_nothing: Backoff
     trouble: Trouble
-
-
-def _locked(info: WorkerInfo, outbox: Outbox) -> WorkerInfo:
-    """Add how its death can be proved."""
-    return replace(info, machine=worker_lock.machine(), lock=outbox.lock) if outbox.lock else info
 
 
 def _describe(worker: str, tools: Mapping[Lane, ToolDefinition], options: WorkerOptions) -> WorkerInfo:

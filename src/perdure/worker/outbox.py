@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from perdure.core.ports import Clock
-from perdure.core.work import Answer
+from perdure.core.work import Answer, WorkerInfo
 from perdure.log import get_log
+from perdure.wire import worker_lock
 from perdure.worker.outbox_file import Kept, Key, OutboxFile, keep_evidence, mark_of, record_of
 
 log = get_log(__name__)
@@ -49,6 +51,10 @@ class Outbox:
     def path(self) -> Path | None:
         """The same as a path."""
         return None if self._file is None else self._file.path
+
+    def proving(self, info: WorkerInfo) -> WorkerInfo:
+        """Add to what a worker says of itself how its death can be proved."""
+        return replace(info, machine=worker_lock.machine(), lock=self.lock) if self.lock else info
 
     async def keep(self, results: Sequence[Kept]) -> None:
         """Return when the results are on the disk, or it was reported that they cannot be."""

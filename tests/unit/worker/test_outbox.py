@@ -322,6 +322,22 @@ async def test_a_living_workers_file_is_left_alone(tmp_path: Path) -> None:
     file.close(remove=True)
 
 
+async def test_an_empty_file_is_left_until_its_server_has_looked_at_it_too(tmp_path: Path) -> None:
+    """It is the proof that its worker is dead."""
+    clock = FakeClock()
+    source = MemoryTasks(clock)
+    (address,) = taken(source)
+    bare = left_by_the_dead(tmp_path, worker="wrk_a")
+    result = Kept(source.name, "wrk_b", Report("exe_1", address, 1, "completed", 1))
+    full = left_by_the_dead(tmp_path, result, worker="wrk_b")
+    async with at_work(make_worker(source, clock, number, outbox=tmp_path)):
+        await until(lambda: not full.exists())
+        assert bare.exists()
+        while bare.exists():
+            clock.advance(0.1)
+            await asyncio.sleep(0)
+
+
 async def test_a_dead_workers_result_that_is_refused_is_evidence(tmp_path: Path) -> None:
     source = MemoryTasks(SystemClock())
     (address,) = taken(source)

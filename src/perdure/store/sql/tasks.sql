@@ -232,8 +232,9 @@ SELECT shard, execution, address, fence FROM tasks
 WHERE state IN ('leased', 'begun') AND worker LIKE :prefix;
 
 -- name: holders
--- Workers that hold tasks: asked when a server begins, about those that may have died before.
-SELECT DISTINCT company, worker FROM tasks WHERE state IN ('leased', 'begun');
+-- Workers that hold tasks, or executions: asked when a server begins, about those that may have died before.
+SELECT company, worker FROM tasks WHERE state IN ('leased', 'begun')
+UNION SELECT company, holder FROM owned WHERE company <> '';
 
 -- name: tasks_page
 -- Tool calls of an execution asked for behind an event, in that order, with what was asked. A probe is none: the event
