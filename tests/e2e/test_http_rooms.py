@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -107,6 +108,7 @@ async def test_a_strangers_key_finds_nothing_whatever_it_asks(tmp_path: Path) ->
                 *(lambda act=act: api.write_in_room(room, act) for act in (*acts, Leave(), RemoveAgent("bot"))),
                 lambda: api.put_room_agent(room, AGENT),
                 lambda: api.room(room),
+                lambda: api.room(room, wait_seconds=50),
                 lambda: api.room_messages(room),
                 lambda: api.room_tasks(room),
                 lambda: api.room_task(room, task),
@@ -120,6 +122,27 @@ async def test_a_strangers_key_finds_nothing_whatever_it_asks(tmp_path: Path) ->
             said = [await refusal(one) for one in (here, there)]
             assert said[0].replace(all_.room, nowhere) == said[1]
         assert await api.rooms() == []
+
+
+async def test_who_waits_for_a_room_hears_of_it(tmp_path: Path) -> None:
+    async with companies(tmp_path / "s.db") as all_:
+        seen = (await all_.acme.room(all_.room)).last_seq
+        for api in (all_.acme, all_.server.node.api("acme")):
+            assert (await api.room(all_.room, after=seen, wait_seconds=0.01)).last_seq == seen
+            waiting = asyncio.create_task(api.room(all_.room, after=seen, wait_seconds=50))
+            done = await all_.globex.write_in_room(all_.room, Post("hello"))
+            assert (await waiting).last_seq == done.seq
+            seen = done.seq
+            with pytest.raises(InvalidInput, match="wait_seconds"):
+                await api.room(all_.room, wait_seconds=61)
+
+
+async def test_who_is_only_invited_learns_nothing_by_waiting(tmp_path: Path) -> None:
+    async with companies(tmp_path / "s.db") as all_:
+        await all_.acme.write_in_room(all_.room, Invite("initech"))
+        waiting = asyncio.create_task(all_.stranger.room(all_.room, wait_seconds=0.5))
+        await all_.acme.write_in_room(all_.room, Post("hello"))
+        assert (await waiting).last_seq == 0
 
 
 async def test_an_execution_cannot_be_reached_by_a_rooms_id(tmp_path: Path) -> None:

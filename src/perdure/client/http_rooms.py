@@ -27,6 +27,9 @@ from perdure.errors import InternalError
 from perdure.wire import bodies, codec, routes
 from perdure.wire import bodies_rooms as shapes
 
+REPLY_SECONDS = 30.0
+"""How long to wait for a reply, beyond what the server was asked to wait."""
+
 
 class HttpRooms(OverHttp):
     """`RoomsApi` over HTTP. What is sent without a key gets one, so that sending it again does it once."""
@@ -35,8 +38,10 @@ class HttpRooms(OverHttp):
         found = codec.load(shapes.RoomList, await self._channel.call(Ask("rooms", "GET", routes.ROOMS)))
         return list(found.items)
 
-    async def room(self, room: str) -> RoomView:
-        ask = Ask("room", "GET", routes.fill(routes.ROOM, room=room))
+    async def room(self, room: str, *, after: int = 0, wait_seconds: float = 0.0) -> RoomView:
+        query: dict[str, str | int] = {"after": after, "wait_seconds": str(wait_seconds)} if wait_seconds else {}
+        path = routes.fill(routes.ROOM, room=room)
+        ask = Ask("room", "GET", path, query, reply_seconds=REPLY_SECONDS + wait_seconds)
         return codec.load(RoomView, await self._channel.call(ask))
 
     async def create_room(self, name: str, *, key: str = "", by: str = "") -> Written:

@@ -30,6 +30,8 @@ MAX_NAMED = 50
 """Members that one message or line may name."""
 MOST_HOPS = 16
 """Wakes that may lead to each other without a person's word between."""
+MAX_WAIT_SECONDS = 60.0
+"""How long one call may wait for news of a room."""
 
 _AGENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 _MENTION = re.compile(r"(?<![\w@/.])@([A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?)")

@@ -75,7 +75,7 @@ class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRooms, DirectS
         DirectWaits.__init__(self, *given)
         DirectSchedules.__init__(self, *given, _read_definition)
         DirectQueues.__init__(self, node.bridge, company, node.look_time)
-        DirectRooms.__init__(self, *given)
+        DirectRooms.__init__(self, *given, node.hub)
         DirectSecrets.__init__(self, node.secrets, company)
         self._node = node
 

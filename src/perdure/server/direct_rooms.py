@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from functools import partial
 
@@ -10,6 +11,7 @@ from perdure.core.codec import Json
 from perdure.core.ids import new_id
 from perdure.core.ports import Clock, Random
 from perdure.core.rooms import (
+    MAX_WAIT_SECONDS,
     Act,
     Actor,
     MemoryView,
@@ -42,8 +44,11 @@ from perdure.engine.rooms_read import (
 from perdure.errors import InvalidInput
 from perdure.rooms.spec import wake_definition
 from perdure.server.bridge import Bridge
+from perdure.server.hub import Hub
 
 MOST = 1_000
+POLL_SECONDS = 5.0
+"""How often whoever waits looks without a hint."""
 NOBODY = "member"
 """Who writes where nobody says who."""
 
@@ -51,15 +56,30 @@ NOBODY = "member"
 class DirectRooms:
     """`RoomsApi` of one company."""
 
-    def __init__(self, bridge: Bridge, company: str, clock: Clock, random: Random) -> None:
+    def __init__(self, bridge: Bridge, company: str, clock: Clock, random: Random, hub: Hub) -> None:
         self._bridge, self._company = bridge, company
         self._clock, self._random = clock, random
+        self._hub = hub
 
     async def rooms(self) -> list[RoomView]:
         return await self._bridge.read(lambda reads: rooms_view(reads, self._company))
 
-    async def room(self, room: str) -> RoomView:
-        return await self._bridge.read(lambda reads: room_view(reads, self._company, room))
+    async def room(self, room: str, *, after: int = 0, wait_seconds: float = 0.0) -> RoomView:
+        if not 0 <= wait_seconds <= MAX_WAIT_SECONDS:
+            raise InvalidInput(f"wait_seconds should be 0 to {MAX_WAIT_SECONDS:g}, found {wait_seconds}.")
+        look = partial(room_view, company=self._company, room=room)
+        if not wait_seconds:
+            return await self._bridge.read(look)
+        end_ms = self._clock.monotonic_ms() + round(wait_seconds * 1000)
+        stir = asyncio.Event()
+        with self._hub.listening([("events", room)], lambda _: stir.set()):
+            while True:
+                stir.clear()  # before looking: what comes meanwhile is seen, or stirs again
+                found = await self._bridge.read(look)
+                left_ms = end_ms - self._clock.monotonic_ms()
+                if found.last_seq > after or left_ms <= 0:
+                    return found
+                await _stirred(stir, min(left_ms / 1000, POLL_SECONDS))
 
     async def create_room(self, name: str, *, key: str = "", by: str = "") -> Written:
         check_name(name)
@@ -114,6 +134,15 @@ class DirectRooms:
 
     def _chance(self) -> str:
         return new_id("key", self._clock, self._random)
+
+
+async def _stirred(stir: asyncio.Event, seconds: float) -> None:
+    """Wait for a hint, no longer than that."""
+    timer = asyncio.get_running_loop().call_later(seconds, stir.set)
+    try:
+        await stir.wait()
+    finally:
+        timer.cancel()
 
 
 def _window(after: int, limit: int) -> Window:

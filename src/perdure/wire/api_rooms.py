@@ -19,8 +19,12 @@ class RoomsApi(Protocol):
 
     async def rooms(self) -> list[RoomView]: ...
 
-    async def room(self, room: str) -> RoomView:
-        """Return one with its members; to whoever is only invited, without."""
+    async def room(self, room: str, *, after: int = 0, wait_seconds: float = 0.0) -> RoomView:
+        """Return one with its members; to whoever is only invited, without.
+
+        With `wait_seconds`, wait for its ledger to go beyond `after`, and return the room as it is then, or as it is
+        when that time, `MAX_WAIT_SECONDS` at most, is over. Who waits holds nothing: any server answers the next call.
+        """
         ...
 
     async def create_room(self, name: str, *, key: str = "", by: str = "") -> Written:

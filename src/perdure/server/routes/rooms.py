@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from perdure.core import states
 from perdure.core.chain import LogPage
-from perdure.core.rooms import Act, Join, Leave, RemoveAgent, RoomTaskView, RoomView, Written
+from perdure.core.rooms import MAX_WAIT_SECONDS, Act, Join, Leave, RemoveAgent, RoomTaskView, RoomView, Written
 from perdure.server.call import Call
 from perdure.server.routes.parsed import After, Caller, Limit, ParsedRoute, reply
 from perdure.wire import routes
@@ -29,6 +31,8 @@ from perdure.wire.bodies_rooms import (
 
 router = APIRouter(route_class=ParsedRoute)
 
+Wait = Annotated[float, Query(ge=0, le=MAX_WAIT_SECONDS, description="How long to wait for a seq above `after`")]
+
 
 async def _write(call: Call, room: str, act: Act, by: str, status: int = 200) -> Response:
     done = await call.api.write_in_room(room, act, by=call.identity(by))
@@ -46,9 +50,13 @@ async def create_room(call: Caller, body: RoomBody) -> Response:
     return reply(done, 201 if done.created else 200)
 
 
-@router.get(routes.ROOM, response_model=RoomView, summary="One room and who is in it")
-async def room(call: Caller, room: str) -> Response:
-    return reply(await call.api.room(room))
+@router.get(routes.ROOM, response_model=RoomView, summary="One room and who is in it, or wait for news of it")
+async def room(call: Caller, room: str, after: After = 0, wait_seconds: Wait = 0.0) -> Response:
+    if not wait_seconds:
+        return reply(await call.api.room(room))
+    with call.streams.place(call.principal.company, "waits for rooms", call.limits.polls):
+        work = call.api.room(room, after=after, wait_seconds=wait_seconds)
+        return reply(await call.streams.run(work, call.receive))
 
 
 @router.post(routes.ROOM_INVITE, response_model=Written, summary="Let a company join: the host's right")
