@@ -1,7 +1,7 @@
 """Events for whoever operates Perdure: a fixed name, and fields. Silent unless somebody listens.
 
 Stands on the standard library's `logging` under `perdure`: a program that uses the library decides what is shown, and
-only the commands `server` and `worker` call `configure`. No payloads and no secrets belong into fields.
+only the commands `server`, `worker` and `mcp` call `configure`. No payloads and no secrets belong into fields.
 """
 
 from __future__ import annotations

@@ -27,9 +27,10 @@ LAYERS: dict[str, str] = {
     "toolbox": "errors core system agent version log",
     "rooms": "errors core flow agent models.port models.recorded models.retry",
     "wire": "errors core file_lock lasting",
+    "doors": "errors log core version wire",
     "client": EDGE,
     "worker": f"{EDGE} service_loop client agent flow mailbox",
-    "server": f"{EDGE} store engine flow agent rooms models toolbox worker service_loop mailbox",
+    "server": f"{EDGE} store engine flow agent rooms doors models toolbox worker service_loop mailbox",
     "testing": f"{WHOLE} engine flow shared_store",
     "service_loop": "",
     "mailbox": "",
@@ -41,7 +42,7 @@ LAYERS: dict[str, str] = {
     "__init__": "errors core version agent client flow toolbox runtime",
     "__main__": "cli",
     "demo": f"{WHOLE} testing runtime __init__",
-    "cli": f"{WHOLE} testing runtime shared_store upkeep database demo __init__",
+    "cli": f"{WHOLE} doors testing runtime shared_store upkeep database demo __init__",
 }
 """Every package and module of the top level, and what it may import beside itself. `a.b` allows one module of `a`."""
 

@@ -18,6 +18,7 @@ from perdure.cli.connect import AsJson
 from perdure.cli.crashtest import crashtest
 from perdure.cli.demo import demo
 from perdure.cli.doctor import doctor
+from perdure.cli.mcp import mcp
 from perdure.cli.prove import prove
 from perdure.cli.server import server
 from perdure.cli.worker import worker
@@ -73,6 +74,7 @@ def build_app(*, with_skills: bool = True) -> typer.Typer:
     app.add_typer(tasks.app, name="tasks", short_help="See an execution's tool calls; retry one that failed.")
     app.add_typer(queues.app, name="queues", short_help="See what waits for workers; limit or pause a queue.")
     app.add_typer(rooms.app, name="rooms", short_help="Rooms that companies share: write, read, ask, remember.")
+    app.command(short_help="Rooms for a program that speaks MCP.")(mcp)
     app.add_typer(secrets.app, name="secrets", short_help="Keep keys of models and tools, sealed in the store.")
     app.add_typer(db.app, name="db", short_help="Migrate, check, back up, restore and copy a store.")
     app.command(short_help="Say whether anything could have been done twice.")(prove)

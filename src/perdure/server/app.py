@@ -23,6 +23,7 @@ from perdure.server.auth import Gate, KeyGate, OpenGate
 from perdure.server.backend import Backend
 from perdure.server.call import CALL, Call
 from perdure.server.guard import ClientGone, Guard, Head
+from perdure.server.mcp_door import McpDoor
 from perdure.server.open_tokens import OpenTokens, secret_in, shown
 from perdure.server.options import ServeOptions
 from perdure.server.reply import error_headers, send_error, send_json
@@ -60,6 +61,7 @@ class App:
         clock = clock or SystemClock()
         self._streams = Streams(clock, options.beat_seconds)
         self._tokens = OpenTokens(backend, clock)
+        self._mcp = McpDoor()
         self._control = control_app(backend.info().version)
 
     def drain(self) -> None:
@@ -109,6 +111,11 @@ class App:
             receive=receive,
             send=progress,
         )
+        if path == routes.MCP:
+            if scope["method"] != "POST":
+                raise _wrong_method(scope["method"], path, "POST")
+            await self._mcp.answer(call, scope)
+            return
         operation = WORKER_OPERATIONS.get(path)
         if operation is None:
             scope[CALL] = call

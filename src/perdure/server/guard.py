@@ -39,7 +39,7 @@ _JSON = re.compile(rb'application/json\s*(?:;\s*charset="?utf-8"?\s*)?', re.IGNO
 _WILDCARDS = frozenset({"0.0.0.0", "::", ""})
 _NO_BODY = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
 _SMALL_BODY = 64 * 1024
-_LARGE = frozenset({routes.EXECUTIONS, routes.SCHEDULES, *routes.WORKER} - {routes.BEGIN})
+_LARGE = frozenset({routes.EXECUTIONS, routes.SCHEDULES, routes.MCP, *routes.WORKER} - {routes.BEGIN})
 _LARGE_ENDINGS = ("/messages", "/signals", "/effects/ruling")
 
 

@@ -49,6 +49,7 @@ def describe(app: FastAPI, version: str) -> dict[str, Any]:
     document["security"] = [{"key": []}]
     paths: dict[str, Any] = document["paths"]
     paths.update(_worker_paths(schemas))
+    paths[routes.MCP] = {"post": _mcp()}
     for path in sorted(routes.OPEN):
         done = {"200": {"description": "Yes", "content": {"application/json": {"schema": {"type": "object"}}}}}
         paths[path] = {"get": {"summary": "Is it there?", "security": [], "responses": done, "tags": ["open"]}}
@@ -57,6 +58,17 @@ def describe(app: FastAPI, version: str) -> dict[str, Any]:
             operation["responses"].pop("422", None)
             operation["responses"]["default"] = _ERROR_REPLY
     return document
+
+
+def _mcp() -> dict[str, Any]:
+    content = {"content": {"application/json": {"schema": {"type": "object"}}}}
+    return {
+        "tags": ["mcp"],
+        "summary": "Rooms for programs that speak MCP: streamable HTTP, without sessions",
+        "operationId": "mcp",
+        "requestBody": {"required": True, **content},
+        "responses": {"200": {"description": "A reply of JSON-RPC", **content}},
+    }
 
 
 def _worker_paths(schemas: dict[str, Any]) -> dict[str, Any]:

@@ -65,6 +65,9 @@ TOKEN_COMPLETE = "/v1/tokens/{token}/complete"
 TOKEN_FAIL = "/v1/tokens/{token}/fail"
 WORKERS = "/v1/workers"
 
+MCP = "/mcp"
+"""Rooms for programs that speak MCP."""
+
 LEASE = "/v1/worker/lease"
 BEGIN = "/v1/worker/begin"
 REPORT = "/v1/worker/report"

@@ -1,0 +1,1 @@
+"""Ways into rooms for programs that speak other protocols than ours."""
