@@ -46,6 +46,7 @@ _OF_SHARING = ("say_present", "say_still_present")
 UNREACHED_IN_DATABASES: dict[str, str] = {
     **{name: why for name, why in UNREACHED.items() if name not in _OF_SHARING},
     "take_over": "nobody owns a database",
+    "expire_owned": "a server that is alone prolongs its leases before it looks for any that ran out",
     "close": "nothing of a database is closed but connections",
 }
 """The same where servers share a database."""

@@ -55,6 +55,12 @@ def has_ended(reads: Reads, company: str, execution: str) -> bool:
     return row["state"] in states.TERMINAL
 
 
+def asks_no_more(reads: Reads, company: str, execution: str) -> bool:
+    """Say whether an execution was cancelled, or is at its end: no model is asked for it any more."""
+    row = reads.row("execution_state", shard=shard_of(execution), id=execution, company=company)
+    return row is None or row["state"] == states.Execution.CANCELLING or row["state"] in states.TERMINAL
+
+
 def execution_view(reads: Reads, company: str, execution: str, gists: Gists | None = None) -> ExecutionView:
     """Return an execution as it stands. Raises `NotFound`. Reads a page of the log at a time; with `gists`, only what
     was added to it since the last view."""

@@ -26,7 +26,7 @@ from perdure.core.ports import Clock, Random
 from perdure.core.states import Reason
 from perdure.engine.claim import Claim, Claimed, claim
 from perdure.engine.keys import DEFAULT_COMPANY
-from perdure.engine.query import events_of
+from perdure.engine.query import asks_no_more, events_of
 from perdure.engine.sweep import Drop, Renew, drop, renew
 from perdure.errors import LeaseLost, PerdureError, StoreFailed, UserError
 from perdure.flow.context import Failed
@@ -262,7 +262,8 @@ class Executor:
         events = await whole_log(journal, events, claimed.last_seq)
         spec = await self._spec(claimed.company, claimed.definition)
         first = events[0].data["input"]
-        models = HeldModels(self._models(claimed.company), self._leases, execution)
+        cancelled = partial(_cancelled, self._bridge, self._clock, claimed)
+        models = HeldModels(self._models(claimed.company), self._leases, execution, cancelled)
         if isinstance(spec, WakeSpec):
             wake = wake_of(execution, claimed.company, first)
             run = Run(
@@ -337,6 +338,11 @@ class Executor:
 
     def _new_id(self, prefix: str) -> str:
         return new_id(prefix, self._clock, self._random)
+
+
+async def _cancelled(bridge: Bridge, clock: Clock, claimed: Claimed) -> bool:
+    look = partial(asks_no_more, company=claimed.company, execution=claimed.ref.execution)
+    return await patiently(clock, partial(bridge.read, look))
 
 
 def _definition(found: Any, floor: Delivery) -> AgentSpec | WakeSpec:

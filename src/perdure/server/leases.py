@@ -1,13 +1,13 @@
 """What an executor knows of its leases, by its own clock; and models that are asked only under one that surely holds.
 
 A process that was stopped past its lease wakes up in the middle of a pause between two requests; somebody else may have
-the reply by then, and it would be bought twice.
+the reply by then, and it would be bought twice. Or the execution was cancelled, and it has not heard of that yet.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from perdure.core.ports import Clock
@@ -59,11 +59,12 @@ class Leases:
 
     async def held(self, execution: str) -> None:
         """Return while the lease of an execution surely holds; else wait until it was prolonged, or for ever."""
-        while not self._holds(execution):
+        while not self.holds(execution):
             self._news = self._news or asyncio.Event()
             await self._news.wait()
 
-    def _holds(self, execution: str) -> bool:
+    def holds(self, execution: str) -> bool:
+        """Say whether the lease of an execution surely holds now."""
         known = self._since_ms.get(execution)
         return known is not None and self._clock.monotonic_ms() - known[1] < self._lease_ms
 
@@ -75,11 +76,16 @@ class HeldModels:
     models: Models
     leases: Leases
     execution: str
+    cancelled: Callable[[], Awaitable[bool]]
+    """Looks whether it was cancelled. Asked only of an execution whose lease had run out: others hear of a cancel."""
 
     def port(self, model: str, base_url: str | None = None) -> ModelPort:
-        """Return the port, which waits before each request until the execution is held."""
+        """Return the port, which waits before each request until the execution is held, and not cancelled."""
         return PreparedPort(self.models.port(model, base_url), self._once_held)
 
     async def _once_held(self, request: ModelRequest) -> ModelRequest:
-        await self.leases.held(self.execution)
+        while not self.leases.holds(self.execution):
+            await self.leases.held(self.execution)
+            if await self.cancelled():
+                await asyncio.Event().wait()  # the run is about to hear of it, and gives the request up
         return request

@@ -20,10 +20,14 @@ LEASE_MS = 30_000
 class Asked:
     """A model that is asked for execution `exe_1`, and how often it was."""
 
-    def __init__(self, leases: Leases) -> None:
+    def __init__(self, leases: Leases, *, cancelled: bool = False) -> None:
         self.times = 0
+        self._was_cancelled = cancelled
         models = Catalog(scripted={"m": self._script}, environ={})
-        self._port = HeldModels(models, leases, "exe_1").port("scripted/m")
+        self._port = HeldModels(models, leases, "exe_1", self._cancelled).port("scripted/m")
+
+    async def _cancelled(self) -> bool:
+        return self._was_cancelled
 
     def _script(self, _request: ModelRequest) -> ModelReply:
         self.times += 1
@@ -54,6 +58,20 @@ async def test_who_slept_past_the_lease_asks_once_it_was_prolonged() -> None:
     leases.renewed(clock.monotonic_ms(), {"exe_1": 1})
     clock.advance(5)
     assert (await asking).text == "done"
+
+
+async def test_who_slept_past_the_lease_asks_nobody_if_it_was_cancelled_meanwhile() -> None:
+    """The process has not heard of it yet: it was stopped, and another server took the cancel."""
+    leases = Leases(clock := FakeClock(), LEASE_MS)
+    leases.begin("exe_1", 1, clock.monotonic_ms())
+    clock.advance(30)
+    asked = Asked(leases, cancelled=True)
+    asking = asked.ask()
+    await anyio.wait_all_tasks_blocked()
+    leases.renewed(clock.monotonic_ms(), {"exe_1": 1})
+    await anyio.wait_all_tasks_blocked()
+    assert asked.times == 0
+    asking.cancel()
 
 
 async def test_a_renewal_that_was_asked_for_too_long_ago_prolongs_nothing() -> None:
