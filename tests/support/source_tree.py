@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -50,14 +51,21 @@ class Import:
 @cache
 def python_files(*folders: str) -> tuple[Module, ...]:
     """Return the Python files below folders of the repository. One that does not parse is the compiler's to report."""
-    found: list[Module] = []
-    for path in sorted(file for folder in folders for file in (ROOT / folder).rglob("*.py")):
-        try:
-            text = path.read_text(encoding="utf-8")
-            found.append(Module(path.relative_to(ROOT).as_posix(), text, ast.parse(text)))
-        except (FileNotFoundError, SyntaxError):
-            continue
-    return tuple(found)
+    paths = sorted(file for folder in folders for file in (ROOT / folder).rglob("*.py"))
+    gc.disable()  # trees are millions of objects, and none of them goes: looking for those that do takes longest
+    try:
+        return tuple(module for path in paths if (module := _parsed(path)) is not None)
+    finally:
+        gc.enable()
+
+
+@cache
+def _parsed(path: Path) -> Module | None:
+    try:
+        text = path.read_text(encoding="utf-8")
+        return Module(path.relative_to(ROOT).as_posix(), text, ast.parse(text))
+    except (FileNotFoundError, SyntaxError):
+        return None
 
 
 def library() -> tuple[Module, ...]:
