@@ -1,6 +1,6 @@
 """Kill a process at each statement of every migration, and before each commit, and let the next one go on.
 
-`python migration_kills.py STORE every` prints how many were killed and what `meta` holds in the end;
+`python migration_kills.py STORE every STRIDE` prints how many were killed and what `meta` holds in the end;
 `python migration_kills.py STORE together SEED` has several begin at once, most of which die somewhere.
 Forks, so it is a program of its own with one thread. STORE is a file or the address of a PostgreSQL database.
 """
@@ -20,8 +20,9 @@ from typing import Any
 
 from perdure.database import is_address
 from perdure.store import postgres_link, sqlite
-from perdure.store.migrate import Session, migrate
+from perdure.store.migrate import Session, every_statement, migrate, version
 from perdure.store.protocol import Row
+from perdure.store.sql_store import parse
 from perdure.store.sqlite_link import open_link
 from perdure.system import SystemRandom
 
@@ -96,27 +97,28 @@ def ended(pid: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def every(store: str) -> dict[str, Any]:
-    """Kill at each statement of each step, in order, each time in a new process.
+def every(store: str, stride: int) -> dict[str, Any]:
+    """Kill at each statement of each step, or each `stride`-th, in order, each time in a new process.
 
     The first transaction lays the foundation, the next one is the first step that is missing. So each step is met in
     its turn: one that is past its last statement commits, and the next process finds the next step in its place.
     """
-    kills, _ = killed_through(store, 0)
+    kills, _ = killed_through(store, 0, stride)
     steps, more = 0, True
     while more:
-        further, more = killed_through(store, 1)
+        further, more = killed_through(store, 1, stride)
         kills, steps = kills + further, steps + more
     return {"kills": kills, "steps": steps, "meta": meta_of(store)}
 
 
-def killed_through(store: str, transaction: int) -> tuple[int, bool]:
-    """Kill at each statement of the n-th transaction, until a process gets past it; return how many were killed, and
-    whether another transaction came after it."""
-    for statement in count():
+def killed_through(store: str, transaction: int, stride: int) -> tuple[int, bool]:
+    """Kill at each `stride`-th statement of the n-th transaction, until a process gets past it; return how many were
+    killed, and whether another transaction came after it."""
+    for kills in count():
+        statement = kills * stride
         code = ended(child(store, transaction, statement))
         if code in (DONE, PASSED):
-            return statement, code == PASSED
+            return kills, code == PASSED
         assert code == -signal.SIGKILL, f"a process ended with {code} at {transaction}, {statement}"
     raise AssertionError("there is no end")
 
@@ -142,6 +144,14 @@ def meta_of(store: str) -> Mapping[str, str]:
         return migrate(session, SystemRandom())
 
 
+def learn(dialect: str) -> None:
+    """Cut and translate all statements, so that the children need not, one by one."""
+    version()
+    for sql in every_statement(dialect):
+        parse("migration", sql)
+
+
 if __name__ == "__main__":
-    found = every(sys.argv[1]) if sys.argv[2] == "every" else together(sys.argv[1], int(sys.argv[3]))
+    learn("postgres" if is_address(sys.argv[1]) else "sqlite")
+    found = every(sys.argv[1], int(sys.argv[3])) if sys.argv[2] == "every" else together(sys.argv[1], int(sys.argv[3]))
     sys.stdout.write(json.dumps(found) + "\n")

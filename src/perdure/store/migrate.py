@@ -94,7 +94,7 @@ def migrate(
     """
     steps = load_migrations() if steps is None else steps
     with session.exclusive():
-        for statement in statements(_rendered(_FOUNDATION, session.dialect)):
+        for statement in _statements(_FOUNDATION, session.dialect):
             session.execute(statement)
         if not even_aside:
             _refuse_aside(session)
@@ -168,7 +168,7 @@ def check_steps(where: str, rows: Sequence[Row], steps: Sequence[Migration]) -> 
 
 
 def _apply(session: Session, step: Migration) -> None:
-    for statement in statements(_rendered(step.text, session.dialect)):
+    for statement in _statements(step.text, session.dialect):
         session.execute(statement)
     session.execute(
         "INSERT INTO migrations (number, name, checksum, perdure) VALUES (:number, :name, :checksum, :perdure)",
@@ -182,7 +182,12 @@ def _apply(session: Session, step: Migration) -> None:
 def every_statement(dialect: str) -> Iterator[str]:
     """Yield all that this release does to a new database, in order."""
     for text in (_FOUNDATION, *(step.text for step in load_migrations())):
-        yield from statements(_rendered(text, dialect))
+        yield from _statements(text, dialect)
+
+
+@cache
+def _statements(text: str, dialect: str) -> tuple[str, ...]:
+    return tuple(statements(_rendered(text, dialect)))
 
 
 def _rendered(text: str, dialect: str) -> str:
@@ -193,6 +198,7 @@ def _rendered(text: str, dialect: str) -> str:
     return re.sub(r"\bTEXT\b", 'TEXT COLLATE "C"', text) if dialect == "postgres" else text
 
 
+@cache
 def version() -> str:
     """Return this release's version, as databases remember who wrote them."""
     try:

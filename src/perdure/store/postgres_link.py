@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import cache
 from typing import Any, cast
 
 import psycopg
@@ -102,6 +103,7 @@ def prepare(queries: Mapping[str, Query]) -> Mapping[str, Query]:
     return {name: Query(name, translate(query), query.params) for name, query in queries.items()}
 
 
+@cache
 def translate(query: Query) -> str:
     """Write `:name` as `%(name)s`; a percent sign that was there before stands doubled."""
     return query.render(lambda name: f"%({name})s", lambda text: text.replace("%", "%%"))

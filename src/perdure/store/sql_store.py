@@ -91,6 +91,7 @@ def statements(text: str) -> list[str]:
     return [statement for part in found if (statement := part.strip())]
 
 
+@cache
 def parse(name: str, sql: str) -> Query:
     """Make a query of one statement without comments."""
     return Query(name, sql, tuple(dict.fromkeys(text for kind, text in _pieces(sql) if kind == "param")))

@@ -10,6 +10,7 @@ import sqlite3
 import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, cast
@@ -42,8 +43,7 @@ class Statement:
     def __init__(self, query: Query) -> None:
         self.name = query.name
         self.params = query.params
-        number = {name: f"?{i}" for i, name in enumerate(query.params, 1)}
-        self.sql = query.render(number.__getitem__)
+        self.sql = _numbered(query)
         # `executemany` takes neither WITH nor RETURNING
         self.many = query.sql.upper().startswith(_PLAIN_CHANGES) and "RETURNING" not in query.sql.upper()
         self.columns: tuple[str, ...] | None = None
@@ -59,6 +59,13 @@ class Statement:
             if value.__class__ is str and "\0" in value:
                 raise bad_value(self.name, params, self.params)
         return values
+
+
+@cache
+def _numbered(query: Query) -> str:
+    """Return a query's text for SQLite. Every store that a process opens asks for the same ones."""
+    number = {name: f"?{i}" for i, name in enumerate(query.params, 1)}
+    return query.render(number.__getitem__)
 
 
 def _getter(names: tuple[str, ...]) -> Callable[[Params], tuple[Any, ...]]:
