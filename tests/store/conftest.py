@@ -32,7 +32,7 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
         with file_bench_in(tmp_path) as made:
             yield made
         return
-    store = open_postgres(request.getfixturevalue("postgres_database"), random=SeededRandom())
+    store = open_postgres(request.getfixturevalue("store_database"), random=SeededRandom())
     try:
         yield Bench(store, FakeClock())
     finally:
@@ -40,10 +40,10 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
 
 
 @pytest.fixture
-def servers(postgres_database: str) -> Iterator[tuple[Bench, Bench]]:
+def servers(store_database: str) -> Iterator[tuple[Bench, Bench]]:
     """The engine's operations over one PostgreSQL, twice."""
     with ExitStack() as open_ones:
-        stores = [open_postgres(postgres_database, random=SeededRandom(n)) for n in (1, 2)]
+        stores = [open_postgres(store_database, random=SeededRandom(n)) for n in (1, 2)]
         for store in stores:
             open_ones.callback(store.close)
         first, second = (Bench(store, FakeClock()) for store in stores)

@@ -92,7 +92,7 @@ def racing(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Sto
         with writers(store) as made:
             yield store, made * 2
         return
-    dsn = request.getfixturevalue("postgres_database")
+    dsn = request.getfixturevalue("store_database")
     first, second = (open_postgres(dsn, random=SystemRandom()) for _ in range(2))
     with writers(first, second) as made:
         yield first, made

@@ -47,7 +47,7 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Bench
         where = str(tmp_path / "p.db")
         store: Any = open_sqlite(where, clock=clock, random=SeededRandom(), queries=queries)
     else:
-        where = request.getfixturevalue("postgres_database")
+        where = request.getfixturevalue("store_database")
         store = open_postgres(where, random=SeededRandom(), queries=queries)
     try:
         bench = Bench(store, clock)
