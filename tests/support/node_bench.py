@@ -24,13 +24,17 @@ from perdure.models.port import ModelReply, ModelRequest
 from perdure.models.scripted import Step, turns
 from perdure.server.executor import ExecutorOptions
 from perdure.server.node import Node, Parts
+from perdure.server.server_keys import ServerKey
 from perdure.server.tool_source import ServerTools
 from perdure.system import SystemClock
 from perdure.testing.clock import SeededRandom
-from which_store import own_store
+from which_store import kind, own_store
 
 PATIENCE = 60.0
 """Seconds until a wait for something that should happen fails the test. No measure: a loaded machine takes its time."""
+
+KEYS = (ServerKey(b"k" * 32),)
+"""What secrets are under where servers share a database, which has no key of its own as a file has."""
 
 _seeds = itertools.count(1)
 
@@ -217,7 +221,9 @@ async def node_over(
     catalog = Catalog(scripted={"clerk": script}, environ=environ or {})
     random = SeededRandom(next(_seeds))
     store, close = own_store(folder / "p.db", clock=clock, random=random)
-    node = Node(store, Parts(catalog, clock, random, options or ExecutorOptions(), tools), close=close)
+    keys = KEYS if kind() == "postgres" else ()
+    parts = Parts(catalog, clock, random, options or ExecutorOptions(), tools, server_keys=keys)
+    node = Node(store, parts, close=close)
     node.start()
     try:
         yield NodeBench(node, script)

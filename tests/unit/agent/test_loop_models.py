@@ -87,6 +87,7 @@ async def test_a_missing_key_pauses_and_names_it(tmp_path: Path) -> None:
         assert "OPENAI_API_KEY" in view.message
 
 
+@pytest.mark.sqlite_only("it counts who sleeps, and more do in a server that shares its database")
 async def test_a_passing_failure_is_tried_three_times_in_all(tmp_path: Path) -> None:
     clock = FakeClock()
     script = Script([ModelError("transient", "overloaded")])
