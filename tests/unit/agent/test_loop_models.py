@@ -14,6 +14,8 @@ from perdure.testing.clock import FakeClock
 
 pytestmark = pytest.mark.anyio
 
+COUNTS_SLEEPERS = pytest.mark.sqlite_only("it counts who sleeps, and more do in a server that shares its database")
+
 
 class Moody:
     """A model that fails a few times before it answers."""
@@ -87,7 +89,7 @@ async def test_a_missing_key_pauses_and_names_it(tmp_path: Path) -> None:
         assert "OPENAI_API_KEY" in view.message
 
 
-@pytest.mark.sqlite_only("it counts who sleeps, and more do in a server that shares its database")
+@COUNTS_SLEEPERS
 async def test_a_passing_failure_is_tried_three_times_in_all(tmp_path: Path) -> None:
     clock = FakeClock()
     script = Script([ModelError("transient", "overloaded")])
@@ -103,6 +105,7 @@ async def test_a_passing_failure_is_tried_three_times_in_all(tmp_path: Path) -> 
         assert len(script.requests) == 3
 
 
+@COUNTS_SLEEPERS
 async def test_a_long_wait_of_the_provider_is_a_stored_timer(tmp_path: Path) -> None:
     clock = FakeClock()
     moody = Moody(ModelError("transient", "slow down", retry_after=3_600.0))
@@ -123,6 +126,7 @@ async def test_a_long_wait_of_the_provider_is_a_stored_timer(tmp_path: Path) -> 
         assert bench.script.calls == ["turn 1/model", "turn 1/model/2"]
 
 
+@COUNTS_SLEEPERS
 async def test_a_wall_clock_set_back_keeps_no_timer_back(tmp_path: Path) -> None:
     clock = FakeClock()
     moody = Moody(ModelError("transient", "slow down", retry_after=60.0))
@@ -135,6 +139,7 @@ async def test_a_wall_clock_set_back_keeps_no_timer_back(tmp_path: Path) -> None
         assert (await bench.result(execution)).state == "completed"
 
 
+@COUNTS_SLEEPERS
 async def test_waits_count_towards_the_requests_of_the_step(tmp_path: Path) -> None:
     clock = FakeClock()
     slow = ModelError("transient", "slow down", retry_after=30.0)

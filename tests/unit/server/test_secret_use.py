@@ -150,6 +150,7 @@ async def test_a_company_pays_for_its_models_with_its_own_key(tmp_path: Path) ->
                 assert key not in told
 
 
+@pytest.mark.sqlite_only("the key that is lost is the one that a file has of its own")
 async def test_a_key_that_cannot_be_opened_pauses_and_asks_nobody(tmp_path: Path) -> None:
     async with answering(completion) as server:
         environ = {"OPENAI_API_KEY": "key-of-the-server", "OPENAI_BASE_URL": server.url}
