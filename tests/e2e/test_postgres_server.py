@@ -74,3 +74,14 @@ def test_servers_of_one_user_on_one_database_share_a_key(home: Home, postgres_da
     assert home.json("executions", "list")["items"] == [], "either will do, so nobody is asked which"
     assert second.end() == 0
     assert home.json("executions", "list", "--server", first.url)["items"] == []
+
+
+def test_the_doctor_names_a_database_and_no_password(home: Home) -> None:
+    for address, said in (
+        (f"postgresql://me:{SECRET}@there/stores", "stores at there"),
+        ("postgresql://[", "cannot be"),
+    ):
+        home.extra["PERDURE_STORE"] = address
+        done = home.command("doctor")
+        assert said in done.stdout, done.stdout + done.stderr
+        assert SECRET not in done.stdout + done.stderr

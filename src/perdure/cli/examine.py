@@ -19,7 +19,8 @@ from perdure.client.discover import knows_nonce
 from perdure.client.http import HttpApi
 from perdure.core.schedules import ScheduleView
 from perdure.core.views import Finding, ServerInfo
-from perdure.errors import PerdureError, Unauthorized, Unreachable
+from perdure.database import is_address
+from perdure.errors import InvalidInput, PerdureError, Unauthorized, Unreachable
 from perdure.runtime import default_store
 from perdure.store.ownership import read_hint
 from perdure.version import VERSION
@@ -76,7 +77,11 @@ def _installed(module: str) -> bool:
 
 
 def _store() -> Iterator[Finding]:
-    place = Path(os.environ.get("PERDURE_STORE") or default_store())
+    named = os.environ.get("PERDURE_STORE") or str(default_store())
+    if is_address(named):
+        yield _database(named)
+        return
+    place = Path(named)
     shown = home_short(str(place))
     if not place.exists():
         yield Finding("ok", f"store {shown}: not there yet; the first server or runtime makes it")
@@ -93,6 +98,19 @@ def _store() -> Iterator[Finding]:
         elif hint.address:
             owner += f", which does not answer at {hint.address}"
     yield Finding("ok", f"store {shown}: {size:,} bytes; {owner}")
+
+
+def _database(address: str) -> Finding:
+    """Name a database without its password. Whether it answers, its servers know."""
+    try:
+        from perdure.store.postgres_link import Address
+    except ImportError:
+        said = "PERDURE_STORE is the address of a PostgreSQL, which a server needs psycopg for"
+        return Finding("problem", said, "pip install 'perdure[postgres]'")
+    try:
+        return Finding("ok", f"store {Address(address).shown}: reached through its servers")
+    except InvalidInput as error:
+        return Finding("problem", error.message)
 
 
 async def _server(server: str | None) -> list[Finding]:
