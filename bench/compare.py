@@ -6,7 +6,9 @@ else the machine does hits all of them; medians are compared. A row says which r
 W1: executions of five model and five tool steps that do nothing, 50 at a time and one at a time.
 W2: the time from step to step, one at a time.
 W3: kill -9 of the worker when half the steps of 200 executions were made; another one is started at once.
-W4: executions that wait for a signal: what they cost meanwhile, and how fast they wake.
+W4: executions that wait for a signal: what they cost meanwhile, and how fast they wake. With --long, ours once more
+with 100,000 and with 1,000,000: how much more memory each takes from the one to the other, and whether one among a
+million still wakes as quickly.
 
 Peers are installed once, from locks with hashes, into .dev/peers; those that cannot be are named. Ends with 1, and with
 the lines that were missed, if a bar was.
@@ -26,6 +28,8 @@ from compared.run import Run, Size
 from compared.running import NotRun, place
 
 WORKLOADS = ("w1", "w2", "w3", "w4")
+LEAST = 20
+"""Executions that W4 needs: it wakes some one by one, and the others at once."""
 
 
 def read_options() -> argparse.Namespace:
@@ -36,10 +40,25 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=3.0, help="of one measurement in W1 (3)")
     parser.add_argument("--rounds", type=int, default=3, help="of W1, W2 and W3 (3)")
     parser.add_argument("--parked", type=int, default=5_000, help="in W4, of each (5,000)")
-    parser.add_argument("--long", action="store_true", help="in W4, 1,000,000 of ours; takes as long as it takes")
+    parser.add_argument(
+        "--long",
+        nargs="?",
+        type=two_sizes,
+        const=(100_000, 1_000_000),
+        metavar="FEWER,MORE",
+        help="in W4, ours with two more sizes (100000,1000000); takes as long as it takes",
+    )
     parser.add_argument("--folder", type=Path, default=Path.cwd(), help="on a disk; everything written goes below it")
     parser.add_argument("--no-bar", action="store_true", help="print, and judge nothing")
     return parser.parse_args()
+
+
+def two_sizes(text: str) -> tuple[int, int]:
+    """Return the sizes that `--long` names. Raises what the parser shows."""
+    fewer, _, more = text.partition(",")
+    if not (fewer.isdigit() and more.isdigit() and LEAST <= int(fewer) < int(more)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not FEWER,MORE: two numbers from {LEAST} on, the larger last")
+    return int(fewer), int(more)
 
 
 def chosen_peers(given: str | None) -> tuple[dict[str, Path], dict[str, str]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from compared import rows
 from compared.figures import Figures, Verdict, ratio
 from compared.rows import Row
+from compared.run import FEWER, MORE
 
 RATE = "steps_per_second"
 
@@ -110,18 +111,29 @@ def w4(figures: Figures) -> Iterator[Verdict]:
         few, many = (figures.middle(row.name, "w4", f"wake_{which}_ms") for which in ("few", "many"))
         what = f"{row.name}, waking one among all, over one among few"
         yield Verdict(what, ratio(many, few), 1.5, at_most=True, unit="x")
-        yield from _of_a_million(figures, row)
+        yield from _of_many(figures, row)
 
 
-def _of_a_million(figures: Figures, row: Row) -> Iterator[Verdict]:
-    """Yield what is asked where a million were parked."""
-    tenth, million = (figures.middle(row.name, f"w4/{size}", "memory_kb") for size in ("100k", "1M"))
-    if tenth is not None and million is not None:
-        slope = (million * 1_000_000 - tenth * 100_000) / 900_000
-        yield Verdict(f"{row.name}, KB of memory for each from 100,000 to 1,000,000", slope, 0.1, at_most=True)
-        few, many = (figures.middle(row.name, f"w4{size}", "wake_many_ms") for size in ("", "/1M"))
-        what = f"{row.name}, waking one among 1,000,000, over one among few"
-        yield Verdict(what, ratio(many, few), 1.5, at_most=True, unit="x")
+def _of_many(figures: Figures, row: Row) -> Iterator[Verdict]:
+    """Yield what is asked where `--long` parked two more numbers of them."""
+    fewer, more = ({what: figures.middle(row.name, run, what) for what in LONG} for run in (FEWER, MORE))
+    if fewer["parked"] is None or more["parked"] is None:
+        return
+    sizes = f"from {fewer['parked']:,.0f} to {more['parked']:,.0f}"
+    yield Verdict(f"{row.name}, KB of memory for each {sizes}", slope(fewer, more), 0.1, at_most=True)
+    what = f"{row.name}, waking one among {more['parked']:,.0f}, over one among few"
+    yield Verdict(what, ratio(more["wake_many_ms"], more["wake_few_ms"]), 1.5, at_most=True, unit="x")
+
+
+LONG = ("parked", "memory_kb", "wake_few_ms", "wake_many_ms")
+
+
+def slope(fewer: Mapping[str, float | None], more: Mapping[str, float | None]) -> float | None:
+    """Return how much memory each one took of those by which one run had more than the other."""
+    few, many, few_kb, many_kb = fewer["parked"], more["parked"], fewer["memory_kb"], more["memory_kb"]
+    if few is None or many is None or few_kb is None or many_kb is None:
+        return None
+    return (many_kb * many - few_kb * few) / (many - few)
 
 
 def tell(verdicts: Sequence[Verdict]) -> bool:

@@ -9,7 +9,7 @@ from statistics import median
 from compared import rows
 from compared.figures import Figures, figure, ratio, table
 from compared.rows import Row
-from compared.run import Run
+from compared.run import FEWER, MORE, Run
 
 RATE = "steps_per_second"
 
@@ -117,7 +117,7 @@ W4_HEAD = (
 
 def _w4(run: Run) -> Iterator[tuple[str, ...]]:
     for row in run.rows:
-        for workload in ("w4", "w4/100k", "w4/1M"):
+        for workload in ("w4", FEWER, MORE):
             for one in run.figures.runs.get((row.name, workload), []):
                 facts = (one["parked_per_second"], one["memory_kb"], one["bytes"], one["resumed_per_second"])
                 wakes = f"{figure(one['wake_few_ms'])} / {figure(one['wake_many_ms'])}"

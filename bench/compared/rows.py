@@ -15,7 +15,7 @@ class Row:
     """Whose environment, lock and runner: `restate` is `bench/peers/restate.txt` and `bench/peers/on_restate.py`."""
     mode: str
     roles: str
-    """Processes, with `/` between them: what shares one stands together."""
+    """Kinds of processes, with `/` between them: what shares one stands together."""
     database: bool = False
     """Whether it needs a PostgreSQL database."""
     durable: str = "each step"
@@ -44,6 +44,17 @@ FUNCTION_HTTP = Row("Perdure function, HTTP worker", OURS, "function-http", THRE
 FUNCTION_BOTH = Row(
     "Perdure function, PostgreSQL, HTTP worker", OURS, "function-http", f"{THREE} / database", database=True, at=(50,)
 )
+FUNCTION_CLUSTER = tuple(
+    Row(
+        f"Perdure function, PostgreSQL, {count} servers with a worker each",
+        OURS,
+        f"function-http-{count}",
+        f"{THREE} / database",
+        database=True,
+        at=(50,),
+    )
+    for count in (2, 3)
+)
 AGENT = Row("Perdure agent, SQLite", OURS, "agent", ONE)
 AGENT_HTTP = Row("Perdure agent, HTTP worker", OURS, "agent-http", THREE)
 TASKS_HTTP = Row("Perdure tasks alone, HTTP worker", OURS, "tasks-http", THREE, at=(50,))
@@ -61,7 +72,18 @@ RAW = tuple(
     Row(f"raw commit of a row, {name}", CEILING, "commit", roles, database=database, at=(1,))
     for name, roles, database in (("SQLite", "one loop", False), ("PostgreSQL", "one loop / database", True))
 )
-OWN = (FUNCTION, FUNCTION_POSTGRES, FUNCTION_HTTP, FUNCTION_BOTH, AGENT, AGENT_HTTP, TASKS_HTTP, ONCE_HTTP, PAIR_HTTP)
+OWN = (
+    FUNCTION,
+    FUNCTION_POSTGRES,
+    FUNCTION_HTTP,
+    FUNCTION_BOTH,
+    AGENT,
+    AGENT_HTTP,
+    TASKS_HTTP,
+    ONCE_HTTP,
+    PAIR_HTTP,
+    *FUNCTION_CLUSTER,
+)
 ABSURD, ABSURD_ASKED = (
     Row("Absurd, PostgreSQL, backlog", "absurd", "backlog", "worker+driver / database", database=True),
     Row("Absurd, PostgreSQL, each awaited", "absurd", "asked", "worker+driver / database", database=True),

@@ -18,8 +18,8 @@ KILLED = 200
 """Executions under way in W3."""
 SLOW = {"temporal": 1_000, "dbos": 2_000}
 """In W4, who would take minutes with more."""
-MILLION = 1_000_000
-TENTH = 100_000
+FEWER, MORE = "w4/fewer", "w4/more"
+"""The two runs of `--long`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,8 @@ class Size:
     seconds: float
     rounds: int
     parked: int
-    long: bool = False
+    long: tuple[int, int] | None = None
+    """How many of ours wait in two more runs of W4; with them, nothing is cut for want of time."""
 
 
 @dataclass
@@ -74,12 +75,16 @@ class Run:
             if row in rows.W4:
                 count = min(self.size.parked, SLOW.get(row.peer, self.size.parked))
                 self._do(row, "w4", "", 1, count=count, concurrency=50)
-                if row.ours and self.size.long:
-                    self._do(row, "w4", "/100k", 1, count=TENTH, concurrency=50)
-                    self._do(row, "w4", "/1M", 1, count=MILLION, concurrency=50)
+                if row.ours:
+                    self._many(row)
+
+    def _many(self, row: Row) -> None:
+        """Have more of them wait, if that is asked for."""
+        for workload, count in zip((FEWER, MORE), self.size.long or (), strict=False):
+            self._do(row, workload, "", 1, count=count, concurrency=50)
 
     def _do(self, row: Row, workload: str, suffix: str, number: int, **options: float) -> None:
-        """Run a workload of a row once. One that failed is not tried again."""
+        """Run a workload of a row once. One that failed is not tried again. What follows a `/` in its name is ours."""
         key = (row.name, workload + suffix)
         if key in self.failed:
             return
@@ -88,7 +93,7 @@ class Run:
             return
         self.idle.append(idle_share())
         try:
-            found = self.place.run(row, workload, self.size.long, **options)
+            found = self.place.run(row, workload.partition("/")[0], self.size.long is not None, **options)
         except NotRun as error:
             self.failed[key] = str(error)
             self._say(f"{key[0]}, {key[1]}: not measured: {error}")

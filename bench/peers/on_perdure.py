@@ -1,6 +1,6 @@
 """Perdure, driven as the peers are. Modes: `function` and `agent` (everything in this process, on SQLite),
-`function-postgres` (the same on PostgreSQL), `function-http`, `agent-http` and `tasks-http` (a server process on
-SQLite, a worker process, and this one starting executions).
+`function-postgres` (the same on PostgreSQL), `function-http`, `agent-http` and `tasks-http` (a server process, a worker
+process, and this one starting executions); `function-http-2` and `-3`: so many servers on a database, a worker at each.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from workloads import PATIENCE_SECONDS, Contender, at_once, contest, until
 
 from perdure import Agent, durable, tool
 from perdure.client.discover import running_server
-from perdure.client.http import HttpApi
+from perdure.client.http import WAIT_SECONDS, HttpApi
 from perdure.database import open_database
 from perdure.engine.sweep import LOCAL_WORKER
 from perdure.flow import signal, step
@@ -39,7 +40,7 @@ from perdure.server.node import Node, Parts
 from perdure.service_loop import ServiceLoop
 from perdure.shared_store import open_node
 from perdure.system import SystemClock, SystemRandom
-from perdure.wire import frames, routes
+from perdure.wire import routes
 from perdure.wire.api import Api
 from perdure.worker.declared import start_request
 from perdure.worker.functions import FunctionOptions, FunctionWorker
@@ -128,8 +129,6 @@ class Perdure(Contender):
     """What all modes share: executions are started and waited for by the verbs."""
 
     api: Api = field(init=False)
-    ids: dict[str, str] = field(default_factory=dict[str, str])
-    """Of executions, by our names for them."""
 
     def query(self, query: str) -> list[Any]:
         """Ask the store itself, as a witness that shares no code with the engine."""
@@ -190,10 +189,38 @@ class Perdure(Contender):
                 raise SystemExit(f"{found[0].id} is {state}")
 
 
+ID_BYTES = 30
+
+
+class Ids:
+    """Ids of executions by our names for them, `w4-17`. Their memory is there before any is measured: this process is
+    the server too.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._ids = bytearray(b"." * (most * ID_BYTES))
+        self._others: dict[str, str] = {}
+
+    def keep(self, name: str, execution: str) -> None:
+        workload, _, number = name.partition("-")
+        if workload != "w4":
+            self._others[name] = execution
+            return
+        assert len(execution) == ID_BYTES
+        self._ids[int(number) * ID_BYTES : (int(number) + 1) * ID_BYTES] = execution.encode()
+
+    def of(self, name: str) -> str:
+        if name in self._others:
+            return self._others[name]
+        number = int(name.partition("-")[2])
+        return self._ids[number * ID_BYTES : (number + 1) * ID_BYTES].decode()
+
+
 @dataclass
 class OneProcess(Perdure):
     """Server, worker and driver in this process, driven on the loop that the verbs run on."""
 
+    ids: Ids = field(init=False)
     service: ServiceLoop = field(default_factory=lambda: ServiceLoop("bench-service"))
     node: Node = field(init=False)
     worker: Worker | FunctionWorker = field(init=False)
@@ -219,6 +246,7 @@ class OneProcess(Perdure):
 
     async def open(self) -> None:
         self.api = self.node.api("default")
+        self.ids = Ids(self.options.count)
         await self.worker.connected()
 
     async def close(self) -> None:
@@ -231,10 +259,11 @@ class OneProcess(Perdure):
         await asyncio.Event().wait()
 
     async def _start(self, execution: str) -> None:
-        self.ids[execution] = (await self.api.start(start_request(self.declared, (execution,), {}, None))).id
+        await self.api.start(start_request(self.declared, (execution,), {}, None))
 
     async def park(self, execution: str) -> None:
-        self.ids[execution] = (await self.api.start(start_request(w4_function, (execution,), {}, None))).id
+        started = await self.api.start(start_request(w4_function, (execution,), {}, None))
+        self.ids.keep(execution, started.id)
 
     async def all_parked(self, count: int) -> None:
         query = "SELECT count(*) FROM executions WHERE ownership = 'parked'"
@@ -245,10 +274,10 @@ class OneProcess(Perdure):
         await until(parked, "all to wait", PATIENCE_SECONDS + count / 100)
 
     async def release(self, execution: str) -> None:
-        await self.api.signal(self.ids[execution], "go", "yes")
+        await self.api.signal(self.ids.of(execution), "go", "yes")
 
     async def ended(self, execution: str) -> None:
-        await self.api.wait(self.ids[execution])
+        await self.api.wait(self.ids.of(execution))
 
     def _open_store(self) -> Node:
         models = Catalog(scripted=SCRIPTS)
@@ -267,30 +296,46 @@ class OneProcess(Perdure):
 
 @dataclass
 class ThreeProcesses(Perdure):
-    """A server process, a worker process, and this one, which starts executions and waits for them."""
+    """Server processes, a worker process for each, and this one, which starts executions and waits for them."""
 
-    server_process: int = 0
-    worker_process: int = 0
-    client: Client = field(init=False)
+    server_processes: list[int] = field(default_factory=list[int])
+    worker_processes: list[int] = field(default_factory=list[int])
+    """Those that `open` started; in W3 the last that was."""
+    clients: list[Client] = field(default_factory=list[Client])
+    """One for each server."""
+    turn: Iterator[Client] = field(init=False)
+    """They take turns at starting executions."""
     spec: Any = None
     unknown: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     """Effects of which nobody knows whether they happened."""
     settled_ns: int = 0
-    before_its_end: int = 0
-    """The `seq` of the last event but one: the driver follows a log from there, and so hears of its end alone."""
 
     @property
-    def environment(self) -> dict[str, str]:
+    def servers(self) -> int:
+        """How many: what a mode ends in, or one."""
+        last = self.options.mode.rpartition("-")[2]
+        return int(last) if last.isdigit() else 1
+
+    def environment(self, number: int) -> dict[str, str]:
+        """Return that of a server, and of its worker: each server has a state folder, where its worker finds it."""
         here = str(Path(__file__).parent)
         path = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
-        return {"XDG_STATE_HOME": str(self.options.folder / "state"), "PYTHONPATH": path}
+        return {"XDG_STATE_HOME": str(self._state(number)), "PYTHONPATH": path}
+
+    def _state(self, number: int) -> Path:
+        return self.options.folder / f"state-{number}"
 
     async def serve(self) -> None:
+        for number in range(self.servers):
+            await self._serve(number)
+        self.turn = cycle(self.clients)
+
+    async def _serve(self, number: int) -> None:
         store = self.options.database or str(self.options.folder / "store.db")
         scripts = [f"--script={name}=on_perdure:{name}_script" for name in SCRIPTS]
         command = [*PERDURE, "server", "--port", "0", "--store", store, *scripts, "--log-level", "warning"]
-        self.server_process = self.start(command, **self.environment).pid
-        states = self.options.folder / "state" / "perdure" / "servers"
+        self.server_processes.append(self.start(command, **self.environment(number)).pid)
+        states = self._state(number) / "perdure" / "servers"
 
         async def answers() -> bool:
             return await running_server(states) is not None
@@ -298,24 +343,24 @@ class ThreeProcesses(Perdure):
         await until(answers, "the server did not answer")
         state = await running_server(states)
         assert state is not None
-        self.api = HttpApi(state.url, state.key)
-        self.client = Client(state.url, {"authorization": f"Bearer {state.key}"})
+        if not number:
+            self.api = HttpApi(state.url, state.key)
+        self.clients.append(Client(state.url, {"authorization": f"Bearer {state.key}"}))
 
     async def open(self) -> None:
-        self.start_worker()
-        await self._connected(1)
+        self.worker_processes = [self._start_worker(number).pid for number in range(self.servers)]
+        await self._connected(self.servers)
         first = await self.api.start(start_request(self.declared, ("first",), {}, None))
         await self.api.wait(first.id)
-        self.before_its_end = len(await self.api.events(first.id)) - 1
         self.spec = start_request(self.declared, ("",), {}, None).spec
 
     async def run(self, execution: str) -> None:
-        started = json.loads(await self.client.ask("POST", routes.EXECUTIONS, {"spec": self.spec, "input": execution}))
-        path = routes.fill(routes.EVENTS, execution=started["id"])
-        wanted = {"accept": frames.MEDIA_TYPE, "last_event_id": str(self.before_its_end)}
-        said = await self.client.ask("GET", path, **wanted)
-        if b"event: completed" not in said:
-            raise SystemExit(f"{started['id']} did not complete: {said[:300]!r}")
+        client = next(self.turn)
+        started = json.loads(await client.ask("POST", routes.EXECUTIONS, {"spec": self.spec, "input": execution}))
+        path = f"{routes.fill(routes.EXECUTION, execution=started['id'])}?wait_seconds={WAIT_SECONDS}"
+        ended = json.loads(await client.ask("GET", path))
+        if ended["state"] != "completed":
+            raise SystemExit(f"{started['id']} did not complete: {ended}")
 
     async def _connected(self, count: int) -> None:
         async def connected() -> bool:
@@ -324,14 +369,18 @@ class ThreeProcesses(Perdure):
         await until(connected, "no worker connected")
 
     def start_worker(self, *, again: bool = False) -> subprocess.Popen[Any]:
-        command = [*PERDURE, "worker", f"on_perdure:{self.served[0]}", "--slots", str(SLOTS), "--log-level", "warning"]
         if self.pair and again:
             return self.started[-1]  # it is there already
-        worker = self.start(command, **self.environment)
-        self.worker_process = worker.pid
+        worker = self._start_worker(0)
+        self.worker_processes = [worker.pid]
         if self.pair:
-            self.start(command, **self.environment)
+            self._start_worker(0)
         return worker
+
+    def _start_worker(self, number: int) -> subprocess.Popen[Any]:
+        slots = ["--slots", str(SLOTS)] if isinstance(self.declared, Agent) else []  # of executions it has enough
+        command = [*PERDURE, "worker", f"on_perdure:{self.served[0]}", *slots, "--log-level", "warning"]
+        return self.start(command, **self.environment(number))
 
     @property
     def pair(self) -> bool:
@@ -342,7 +391,7 @@ class ThreeProcesses(Perdure):
         spec = start_request(self.declared, ("",), {}, None).spec
 
         async def start(execution: str) -> None:
-            await self.client.ask("POST", routes.EXECUTIONS, {"spec": spec, "input": execution})
+            await next(self.turn).ask("POST", routes.EXECUTIONS, {"spec": spec, "input": execution})
 
         await at_once(20, start, executions)
 
@@ -359,7 +408,7 @@ class ThreeProcesses(Perdure):
     async def recovered(self, lines: Sequence[Told], killed_ns: int) -> dict[str, Any]:
         found = await super().recovered(lines, killed_ns)
         if self.pair:
-            found["first_s"] = _first_taken_over(lines, killed_ns, self.worker_process)
+            found["first_s"] = _first_taken_over(lines, killed_ns, self.worker_processes[0])
         if self.options.mode == "once-http":
             for execution, address in self.unknown:
                 await self.api.rule(execution, address, "happened", by="bench", value="seen")
@@ -377,11 +426,14 @@ class ThreeProcesses(Perdure):
 
     async def close(self) -> None:
         await self.refuse_failures()
-        await self.client.close()
+        for client in self.clients:
+            await client.close()
         await self.api.aclose()
 
     def processes(self) -> dict[str, int]:
-        return {**super().processes(), "server": self.server_process, "worker": self.worker_process}
+        named = {"server": self.server_processes, "worker": self.worker_processes}
+        own = {f"{role} {number}": pid for role, pids in named.items() for number, pid in enumerate(pids, 1)}
+        return {**super().processes(), **own}
 
 
 def _first_taken_over(lines: Sequence[Told], killed_ns: int, killed: int) -> float:
@@ -394,4 +446,4 @@ def _first_taken_over(lines: Sequence[Told], killed_ns: int, killed: int) -> flo
 PERDURE = (sys.executable, "-m", "perdure")
 
 if __name__ == "__main__":
-    contest(lambda options: (ThreeProcesses if options.mode.endswith("http") else OneProcess)(options))
+    contest(lambda options: (ThreeProcesses if "-http" in options.mode else OneProcess)(options))

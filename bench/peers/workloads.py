@@ -258,8 +258,12 @@ def gaps_of(log: Path) -> dict[str, float]:
 
 
 def spent(contender: Contender) -> dict[str, float]:
-    """Return the CPU seconds of the processes that take part, by their roles."""
-    return {role: cpu_seconds(pid) for role, pid in contender.processes().items()}
+    """Return the CPU seconds of the processes that take part, by their roles; `server` and `server 2` are one role."""
+    found: dict[str, float] = {}
+    for name, pid in contender.processes().items():
+        role = name.rstrip(" 0123456789")
+        found[role] = found.get(role, 0.0) + cpu_seconds(pid)
+    return found
 
 
 # -- W3 ----------------------------------------------------------------------------------------------------------------

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from compare import two_sizes
 from compared import bars, rows
 from compared.figures import Figures, Verdict
 from compared.report import quiet
+from compared.run import FEWER, MORE
 from compared.running import kind_of
 from plain_http import Client, Refused
 from step_log import Told, told
+from workloads import spent
 
 BENCH = Path(__file__).parents[2] / "bench"
 BRIEFLY = {
@@ -97,6 +102,36 @@ def test_a_peer_that_stores_less_is_no_measure() -> None:
     figures = measured(ours=100)
     figures.add(local.name, "w1/1", {"gap_p50_ms": 0.01})
     assert all(verdict.bar != 0.01 for verdict in bars.judge(figures, ["w1", "w2"]))
+
+
+def test_a_long_comparison_asks_for_the_memory_of_those_that_one_run_had_more() -> None:
+    figures = Figures()
+    row, wakes = rows.FUNCTION.name, {"wake_few_ms": 2.0, "bytes": 2_000, "resumed_per_second": 500}
+    figures.add(row, "w4", {"parked": 100, "memory_kb": 9.0, "wake_many_ms": 2.0, **wakes})
+    assert not [one for one in bars.judge(figures, ["w4"]) if "among 4,000" in one.what]
+    figures.add(row, FEWER, {"parked": 1_000, "memory_kb": 2.0, "wake_many_ms": 2.0, **wakes})
+    figures.add(row, MORE, {"parked": 4_000, "memory_kb": 0.575, "wake_many_ms": 5.0, **wakes})
+    found = {one.what: one for one in bars.judge(figures, ["w4"])}
+    assert found[f"{row}, KB of memory for each from 1,000 to 4,000"].found == pytest.approx(0.1)
+    wake = found[f"{row}, waking one among 4,000, over one among few"]
+    assert (wake.found, wake.held) == (2.5, False)
+
+
+@pytest.mark.parametrize("text", ["", "100", "100,", "10,200", "200,100", "a,b", "100,200,300"])
+def test_sizes_that_are_none_are_refused(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="FEWER,MORE"):
+        two_sizes(text)
+    assert two_sizes("100,200") == (100, 200)
+
+
+def test_what_several_processes_of_one_role_spend_is_one_figure() -> None:
+    class Contender:
+        def processes(self) -> dict[str, int]:
+            return {"driver": os.getpid(), "server 1": os.getpid(), "server 2": os.getpid()}
+
+    found = spent(Contender())  # type: ignore[arg-type]
+    assert found.keys() == {"driver", "server"}
+    assert found["server"] >= 2 * found["driver"] > 0
 
 
 def test_every_peer_has_a_runner_and_a_lock() -> None:
