@@ -16,7 +16,7 @@ from perdure.core.ids import shard_of
 from perdure.core.work import Answer, FunctionLane
 from perdure.engine.claim import Claimed, Ownership, claimed, own
 from perdure.engine.sweep import abandon
-from perdure.engine.wake import KEPT_MS
+from perdure.engine.wake import KEPT_MS, mark_of
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Reads, Ref, Row
 from perdure.store.tx import Tx
@@ -105,7 +105,7 @@ def _pick(tx: Tx, row: ClaimLanes, taken: set[str]) -> list[_Picked]:
             company=row.company,
             lane=lane.name,
             build=lane.build,
-            holder=row.request.worker,
+            holder=mark_of(row.request.worker),
             left_before_ms=tx.now_ms - KEPT_MS,
             limit=free + len(taken),
             **formats,

@@ -15,7 +15,7 @@ from perdure.core.events import Kind
 from perdure.engine.children import leave_children, parents_of, refs_of, tell_parent
 from perdure.engine.inline import leave_claims
 from perdure.engine.record import News, held_by, lost, news
-from perdure.engine.wake import hold_back, let_go
+from perdure.engine.wake import hold_back, let_go, mark_of
 from perdure.errors import LeaseLost
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Ref, Row
@@ -94,7 +94,7 @@ def park(tx: Tx, rows: Sequence[Park]) -> Steps[Released | News | LeaseLost]:
         else:
             execution.move("park")
             execution.active_ms += row.active_ms
-            execution.kept_by = _holder(tx, execution)
+            execution.kept_by = mark_of(_holder(tx, execution))
             let_go(tx, execution)
             results.append(Released())
     return results

@@ -16,6 +16,9 @@ from perdure.store.tx import Tx
 
 KEPT_MS = 100
 """How long others leave an execution to the worker that parked it and may still have its live coroutine. A hint."""
+_MARK = 8
+"""Characters of a worker's id, all of them chance, by which it is known to be that one: each execution that waits keeps
+them, and two workers of one mark cost 100 ms."""
 SOON_MS = 1
 """When those are to ask again who wait for tasks of executions that a transaction does not hold: a wish that stands
 cannot be granted inside it."""
@@ -30,6 +33,11 @@ def wake(tx: Tx, row: ExecutionRow) -> None:
         row.move("wake")
         row.ownership = states.Ownership.READY
         put_ready(tx, row)
+
+
+def mark_of(worker: str) -> str:
+    """Return what is remembered of a worker that may have an execution's live coroutine."""
+    return worker[-_MARK:]
 
 
 def not_begun(row: ExecutionRow) -> bool:

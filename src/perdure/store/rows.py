@@ -40,7 +40,7 @@ class ExecutionRow:
     origin: str = ""
     """The execution that it was forked off."""
     kept_by: str = ""
-    """The worker that parked it last and may still have its live coroutine."""
+    """Mark of the worker that parked it last and may still have its live coroutine."""
     priority: int = 0
     """As its start said, 0 to 9."""
     limit_key: str = ""
