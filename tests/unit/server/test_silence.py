@@ -106,14 +106,15 @@ async def test_what_a_dead_worker_left_to_deliver_keeps_no_execution(tmp_path: P
 
 
 @pytest.mark.both_stores
-async def test_who_keeps_its_lock_keeps_its_executions_a_while(tmp_path: Path) -> None:
+async def test_who_keeps_its_lock_keeps_its_executions_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("perdure.server.silence.LOOKS_SECONDS", (0.0,))
     clock = FakeClock()
     info = worker_in(tmp_path)
     descriptor = file_lock.take_at(info.lock, os.O_RDWR, 0)
     assert descriptor is not None
     async with node_over(tmp_path, [], clock=clock) as bench:
         await claim(bench, "wrk_1", start=1)
-        await fell_silent(bench.node.bridge, SystemClock(), "default", info)
+        await fell_silent(bench.node.bridge, clock, "default", info)
         assert await claim(bench, "wrk_2") == []
         due_ms = (await bench.node.bridge.read(deadlines))["owned_ms"]
         assert due_ms == clock.wall_ms() + ORPHAN_LEASE_MS
