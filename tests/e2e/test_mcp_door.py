@@ -22,6 +22,7 @@ from raw_http import connected, exchange, request
 pytestmark = pytest.mark.anyio
 
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+PREFIX = "io.modelcontextprotocol/"
 ACCEPTED = "application/json, text/event-stream"
 PATIENCE = 50.0
 """Seconds that a wait may take. No measure: something ends it."""
@@ -58,6 +59,17 @@ async def test_only_what_the_protocol_sends_is_taken(tmp_path: Path) -> None:
             assert (await exchange(server.address, data)).status == code, body
         data = request("POST", routes.MCP + "?company=acme", server.address, key=KEYS["acme"], body=b"{}")
         assert (await exchange(server.address, data)).code == "invalid_input"
+
+
+async def test_space_around_a_header_says_nothing(tmp_path: Path) -> None:
+    meta = {f"{PREFIX}protocolVersion": "2026-07-28", f"{PREFIX}clientCapabilities": {}}
+    params = {"name": "list_rooms", "arguments": {}, "_meta": meta}
+    said = {"mcp_protocol_version": "2026-07-28", "mcp_method": "tools/call", "accept": ACCEPTED}
+    async with house(tmp_path / "s.db") as server:
+        for name, code in (("list_rooms \t", 200), ("show_room", 400)):
+            body = orjson.dumps({**CALL, "params": params})
+            data = request("POST", routes.MCP, server.address, key=KEYS["acme"], body=body, mcp_name=name, **said)
+            assert (await exchange(server.address, data)).status == code
 
 
 async def test_an_unknown_tool_is_an_error_of_the_protocol(tmp_path: Path) -> None:

@@ -40,7 +40,9 @@ class McpDoor:
         if self._server is None:
             made, self._manager = await asyncio.to_thread(_load)
             self._server = made.make_server(_member_of)
-        scope[_MEMBER] = member
+        # The protocol compares headers with the body, and HTTP allows space around their values.
+        trimmed = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
+        scope = {**scope, "headers": trimmed, _MEMBER: member}
         manager = self._manager(self._server, json_response=True, stateless=True)
         async with manager.run():
             await manager.handle_request(scope, _once(call), call.send)
