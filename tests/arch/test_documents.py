@@ -128,6 +128,15 @@ def test_no_trace_of_a_machine() -> None:
     )
 
 
+def test_links_stay_in_the_repository() -> None:
+    """A link out of it, laid in another clone, takes the place of whatever is there: of an environment, say."""
+    listing = subprocess.run(["git", "ls-files", "-s"], cwd=ROOT, check=False, capture_output=True, text=True)
+    links = [ROOT / line.split("\t")[1] for line in listing.stdout.splitlines() if line.startswith("120000")]
+    fail_on(
+        f"{link} leads out of the repository" for link in links if not link.resolve().is_relative_to(ROOT.resolve())
+    )
+
+
 def test_declared_skips_have_reasons_and_tests() -> None:
     for line in (ROOT / "tests" / "skips.txt").read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
