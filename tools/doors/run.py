@@ -1,8 +1,9 @@
 """Try the MCP door with programs that nobody here wrote, and print a table: `./dev doors`.
 
 Clients of several versions of the official SDKs, in environments of their own, do one errand in a room of a server
-process, over HTTP and through `perdure mcp`. Then the protocol's own conformance kit looks at a server. What is
-installed goes into `.dev/doors`, once. Exit code 1 if a client's errand, or a check of the kit that applies, failed.
+process, over HTTP and through `perdure mcp`. Servers are killed at both ends of a commit, and the same call is made at
+the next one. The protocol's own conformance kit looks at a server. What is installed goes into `.dev/doors`, once. Exit
+code 1 if a client's errand, a life that was cut off, or a check of the kit that applies failed.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 KEPT = ROOT / ".dev" / "doors"
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "support")]
+
+from kills import lives  # noqa: E402 - likewise
 
 import aimock_server  # noqa: E402 - found by the line above
 from aimock_server import find_node  # noqa: E402 - likewise
@@ -74,14 +77,16 @@ class Row:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=("clients", "kit"), help="one half of it")
+    parser.add_argument("--only", choices=("clients", "kills", "kit"), help="one part of it")
     only = parser.parse_args().only
     rows: list[Row] = []
     sys.stdout.write("| | held | failed | left out | |\n|---|---|---|---|---|\n")
     os.environ["PYTHONPATH"] = str(ROOT / "src")
-    if only != "kit":
+    if only in (None, "clients"):
         rows += clients()
-    if only != "clients":
+    if only in (None, "kills"):
+        rows += [Row(*life) for life in lives()]
+    if only in (None, "kit"):
         rows += kit()
     failed = 0
     for row in rows:
