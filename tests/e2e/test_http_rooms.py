@@ -14,7 +14,7 @@ import pytest
 from http_server import Server, serving
 from perdure.client.http import HttpApi
 from perdure.core.chain import Follower
-from perdure.core.rooms import ChangeTask, Invite, Join, Leave, OpenTask, Post, Remember, RemoveAgent
+from perdure.core.rooms import MAX_TEXT, ChangeTask, Invite, Join, Leave, OpenTask, Post, Remember, RemoveAgent
 from perdure.errors import InvalidInput, NotFound
 
 pytestmark = pytest.mark.anyio
@@ -143,6 +143,15 @@ async def test_who_is_only_invited_learns_nothing_by_waiting(tmp_path: Path) -> 
         waiting = asyncio.create_task(all_.stranger.room(all_.room, wait_seconds=0.5))
         await all_.acme.write_in_room(all_.room, Post("hello"))
         assert (await waiting).last_seq == 0
+
+
+async def test_the_longest_text_goes_through_in_any_script(tmp_path: Path) -> None:
+    text = "𝄞" * MAX_TEXT
+    async with companies(tmp_path / "s.db") as all_:
+        for api in (all_.globex, all_.server.node.api("globex")):
+            task = (await api.write_in_room(all_.room, OpenTask(text, "globex"))).id
+            for act in (Post(text), ChangeTask(task, "complete", text), Remember(text)):
+                assert (await api.write_in_room(all_.room, act)).created
 
 
 async def test_an_execution_cannot_be_reached_by_a_rooms_id(tmp_path: Path) -> None:

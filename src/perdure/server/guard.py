@@ -41,6 +41,8 @@ _NO_BODY = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
 _SMALL_BODY = 64 * 1024
 _LARGE = frozenset({routes.EXECUTIONS, routes.SCHEDULES, routes.MCP, *routes.WORKER} - {routes.BEGIN})
 _LARGE_ENDINGS = ("/messages", "/signals", "/effects/ruling")
+_LARGE_BELOW = routes.ROOMS + "/"
+"""Texts in rooms are counted in characters, of which one may take twelve bytes of JSON; agents come as definitions."""
 
 
 class ClientGone(Exception):
@@ -133,7 +135,8 @@ def body_cap(path: str) -> int:
     """Return the largest body of a route, in bytes."""
     if path.startswith(TOKEN_PATH):
         return routes.MAX_TOKEN_BYTES
-    return routes.MAX_BODY_BYTES if path in _LARGE or path.endswith(_LARGE_ENDINGS) else _SMALL_BODY
+    large = path in _LARGE or path.startswith(_LARGE_BELOW) or path.endswith(_LARGE_ENDINGS)
+    return routes.MAX_BODY_BYTES if large else _SMALL_BODY
 
 
 async def read_body(receive: Receive, most: int) -> bytes:

@@ -182,6 +182,9 @@ def test_only_routes_that_carry_values_take_large_bodies() -> None:
         routes.fill(routes.MESSAGES, execution="e"),
         routes.fill(routes.RULING, execution="e"),
         routes.REPORT,
+        routes.fill(routes.ROOM_TASKS, room="r"),
+        routes.fill(routes.ROOM_MEMORY, room="r"),
+        routes.MCP,
     }
     assert {body_cap(path) for path in large} == {routes.MAX_BODY_BYTES}
     for path in (routes.BEGIN, routes.fill(routes.DECISION, approval="a"), routes.fill(routes.CANCEL, execution="e")):
