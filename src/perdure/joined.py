@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 from perdure.core import states
+from perdure.core.blobs import BlobRef, BlobState
 from perdure.core.codec import Json
 from perdure.core.events import Event, Kind
 from perdure.core.ports import Clock, Random
@@ -268,6 +269,26 @@ class JoinedSource:
         async with contextlib.aclosing(cast("Any", self._current().source.alive(info))) as signs:
             async for sign in signs:
                 yield sign
+
+    async def offer_blob(self, content_hash: str, size: int) -> BlobState:
+        return await self._ask_api(lambda api: api.offer_blob(content_hash, size))
+
+    async def put_chunk(self, content_hash: str, number: int, data: bytes) -> None:
+        await self._ask_api(lambda api: api.put_chunk(content_hash, number, data))
+
+    async def values(self, execution: str) -> list[BlobRef]:
+        return await self._ask_api(lambda api: api.values(execution))
+
+    async def blob_chunk(self, execution: str, content_hash: str, number: int) -> bytes:
+        return await self._ask_api(lambda api: api.blob_chunk(execution, content_hash, number))
+
+    async def _ask_api(self, call: Callable[[Api], Coroutine[Any, Any, T]]) -> T:
+        while True:
+            place = self._current()
+            try:
+                return await place.unless_over(call(place.api))
+            except Over:
+                continue
 
     async def _ask(self, call: Callable[[TaskSource], Coroutine[Any, Any, T]]) -> T:
         """Ask the owner; the next one as soon as there is one, however long the former one would be tried."""

@@ -22,6 +22,7 @@ from perdure.client.found import Found
 from perdure.client.functions import HttpFunctionSource
 from perdure.client.handle import AgentHandle
 from perdure.client.http import HttpApi
+from perdure.client.large import start_whole
 from perdure.client.outside import Outside
 from perdure.client.queues import Queues
 from perdure.client.results import AgentResult
@@ -135,7 +136,7 @@ class AgentRuntime(Outside, Found):
         request = later(asked, delay_seconds, start_at, priority=priority, limit_key=limit_key)
         if self._serve_tools:
             self._serve(declared)
-        started = await self.join(self.api.start(request))
+        started = await self.join(start_whole(self.api, request))
         return AgentHandle(started.id, self)
 
     def start(

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.xdist_group("cli")  # they share what they stand on
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     """A user whose server and worker run."""
     home = Home(tmp_path_factory.mktemp("home"))
-    server = home.serve()
+    server = home.serve("--max-value-mb", "8")
     home.extra["PERDURE_URL"] = server.url  # tests of other states of this machine unset it
     home.work()
     yield home

@@ -13,7 +13,7 @@ from bad_json import BAD_JSON
 from http_server import Server, serving
 from perdure.engine.look import deadlines
 from perdure.server.options import ServeOptions
-from perdure.server.routes import rooms
+from perdure.server.routes import blobs, rooms
 from perdure.server.routes.control import router
 from perdure.server.routes.functions import WORKER_OPERATIONS as OPERATIONS
 from perdure.store.protocol import Reads
@@ -27,7 +27,7 @@ def every_route() -> list[tuple[str, str]]:
     """Return (method, path) of all routes that the application has, with something in the place of each part."""
     control = [
         (method, route)
-        for route in (*router.routes, *rooms.router.routes)
+        for route in (*router.routes, *rooms.router.routes, *blobs.router.routes)
         if isinstance(route, APIRoute)
         for method in route.methods or ()
     ]
@@ -49,7 +49,7 @@ async def ask(server: Server, method: str, path: str, **headers: str) -> Reply:
 
 
 def test_the_route_table_is_the_one_we_know() -> None:
-    assert len(CLOSED) == 71
+    assert len(CLOSED) == 75
     assert {method for method, _ in CLOSED} == {"DELETE", "GET", "POST", "PUT"}
 
 

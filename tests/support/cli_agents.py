@@ -64,7 +64,7 @@ def odd() -> object:
 
 @tool(retries=0, delivery="repeatable")
 def huge() -> str:
-    """Return more than a step may hold."""
+    """Return more than its server takes."""
     return "x" * (9 * 1024 * 1024)
 
 

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from crash_agent import PROMPT
-from crash_side import PLEASE, family, handing, renaming, side_agent
+from crash_side import LARGE, PLEASE, family, handing, renaming, side_agent
 from perdure import Agent, AgentHandle, Conflict, NotFound
 from perdure.client.stream_events import ExecutionPaused, ToolFailed, ToolScheduled
 from perdure.core.queues import DeadFilter
@@ -184,6 +184,15 @@ def secrets(client: Client) -> None:
     assert [one.name for one in secrets.list()] == [f"{SECRET}_TOO"]
 
 
+def values(client: Client) -> None:
+    """Have a tool give what is too large for a log, and fetch it."""
+    handle = client.begin("values", side(client), f"{PLEASE}fill_up")
+    must_be("completed", client, handle)
+    assert len(client.runtime.wait(client.runtime.api.values(handle.execution_id))) == 1
+    [value] = [call.value for call in handle.result().tool_calls]
+    assert handle.load(value) == LARGE
+
+
 def later(client: Client) -> None:
     """Begin one that is to wait for its start, longer than it takes to look for what is due."""
     must_be("completed", client, client.begin("later", side(client), f"{PLEASE}nothing", delay_seconds=1.5))
@@ -232,6 +241,7 @@ ERRANDS: dict[str, Callable[[Client], None]] = {
     "queues": queues,
     "rooms": rooms,
     "secrets": secrets,
+    "values": values,
     "later": later,
     "schedule": schedule,
     "tick": tick,

@@ -20,7 +20,10 @@ from perdure.store.operation import Operation
 
 SOURCE = Path(perdure.__file__).parent
 WORKER_REQUESTS = frozenset(
-    "lease begin report beat hand_back alive claim_executions renew_executions release_executions journal".split()
+    (
+        "lease begin report beat hand_back alive claim_executions renew_executions release_executions journal "
+        "offer_blob put_chunk"
+    ).split()
 )
 MOMENTS = ("before_commit", "after_commit")
 ENDS = ("send", "received")
@@ -31,14 +34,16 @@ _OF_UPKEEP = "a command on a store that no server runs on; tests/store/test_{}.p
 UNREACHED: dict[str, str] = {
     **{name: _OF_UPKEEP.format("backup") for name in ("backup", "restore", "set_back", "pause_schedules")},
     "copy": _OF_UPKEEP.format("copy"),
+    "refuse_blob": "nobody sends content that is not what its hash says; tests/unit/server/test_direct_blobs.py does",
     "act_in_room": "committed by wakes of agents in rooms alone; tests/crash/test_rooms.py kills there",
     **dict.fromkeys(
         ("say_present", "say_still_present"),
         "said only by servers that share a database; `./dev crash --minutes N` kills them there",
     ),
     **dict.fromkeys(
-        ("forget", "set_retention"),
-        "no run is that old; tests/store/test_retention.py breaks them off before and after the commit",
+        ("forget", "set_retention", "drop_blobs"),
+        "no run is that old; tests/store/test_retention.py and test_large_values.py break them off before and after "
+        "the commit",
     ),
 }
 """Operation or request -> why no run commits or sends it by itself, and the test that kills there."""
@@ -94,6 +99,7 @@ QUEUES = ("change_queue", "queues", "queue", "set_queue", "pause_queue", "resume
 OF_A_FILE = frozenset({"migrate", "take_over", "close"})
 """What only the owner of a SQLite file commits."""
 SECRETS = ("change_secrets", "secrets", "set_secret", "delete_secret", "rotate_secrets")
+VALUES = ("offer_blob", "put_chunk", "finish_blob", "blob_chunk", "values", "value", "spool")
 WAITED_FOR: dict[str, Way] = {
     "fire_timers": Way(setup={"refuse": "429:21"}),
     "say_still_present": Way(setup={"refuse": "429:25"}),
@@ -147,6 +153,7 @@ WAYS: dict[str, Way] = {
     **dict.fromkeys(QUEUES, Way(errands=("queues",))),
     **dict.fromkeys(ROOMS, Way(errands=("rooms",))),
     **dict.fromkeys(SECRETS, Way(errands=("secrets",))),
+    **dict.fromkeys(VALUES, Way(errands=("values",))),
     "fire_schedules": Way(
         errands=("tick",), nudges=(Nudge("note:ticking", "skip", after=61),), expect={"clock_slack_ms": 65_000, **LATE}
     ),
@@ -285,7 +292,7 @@ def _calls(path: Path) -> list[ast.Call]:
 
 
 def _holder(name: str) -> str:
-    return "worker" if name.startswith(("tool.", "worker.", "outbox.")) else "server"
+    return "worker" if name.startswith(("tool.", "worker.", "outbox.", "spool.")) else "server"
 
 
 TOURS = (
@@ -297,6 +304,7 @@ TOURS = (
     ("schedule",),
     ("tick",),
     ("tokens",),
+    ("values",),
 )
 """Errands that are done in one run."""
 

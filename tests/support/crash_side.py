@@ -30,6 +30,8 @@ FOLDER = "CRASH_FOLDER"
 LINGER = "CRASH_LINGER"
 """In the environment: the run's folder, and how many seconds each step takes the first time, for durable functions,
 which have no dependencies."""
+LARGE = "0123456789abcdef" * 600_000
+"""More than a log holds."""
 BOOK = "book.db"
 """In the run's folder."""
 LIMIT_SECONDS = 20.0
@@ -45,7 +47,7 @@ def side_agent(surroundings: Surroundings) -> Agent:
         model="scripted/incident",
         base_url=surroundings.world.url,
         instructions="You do one thing.",
-        tools=[remark, look_up, book, ask_nobody, knock, half_done, mend, say_so],
+        tools=[remark, look_up, book, ask_nobody, knock, half_done, mend, say_so, fill_up],
         dependencies=surroundings,
     )
 
@@ -113,6 +115,13 @@ def mend(ctx: ToolContext) -> int:
 def say_so(ctx: ToolContext) -> int:
     """Wait for the client, so that the run does not end before it is done."""
     return act(ctx)["n"]
+
+
+@tool(retries=MANY)
+def fill_up(ctx: ToolContext) -> str:
+    """Give more than a log holds."""
+    act(ctx)
+    return LARGE
 
 
 def await_note(folder: Path, name: str) -> None:

@@ -16,9 +16,10 @@ from typing import Any
 
 import pytest
 
-from engine_bench import Bench, file_bench_in, once, task
+from engine_bench import COMPANY, Bench, file_bench_in, once, ref, task
 from perdure import failpoints
 from perdure.cli.main import run
+from stored_values import stored
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,9 @@ def fill(bench: Bench) -> dict[str, str]:
     bench.signal(cancelling, "cancel")
     owned = bench.owned().ref.execution
     bench.started(tags=("eu", "customer:7"))
+    value = stored(bench, b'"a large one"')
+    with bench.store.write() as connection:
+        connection.run("use_blob", **ref(begun)._asdict(), hash=value.hash, company=COMPANY)
     return {
         "begun": begun,
         "waiting": waiting,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from perdure.agent.large import standing_in
 from perdure.agent.plain_schema import Fits, plain_check
 from perdure.agent.spec import AgentSpec, ToolEntry
 from perdure.core import codec
@@ -64,7 +65,7 @@ def read_call(spec: AgentSpec, address: str, call: ToolCall) -> Call | CallProbl
         return CallProblem(f"The arguments of {call.name} should be a JSON object, not {call.arguments[:200]}.")
     if (refusal := unstorable(args, "it")) is not None:
         return CallProblem(f"The arguments of {call.name} cannot be stored: {refusal}")
-    if (problem := problem_of(tool.schema, args)) is not None:
+    if (problem := call_problem(tool.schema, args)) is not None:
         return CallProblem(f"The arguments of {call.name} do not fit its schema: {problem}. Call it again.")
     return Call(address, tool, args)
 
@@ -76,6 +77,14 @@ def unstorable(value: Json, what: str) -> str | None:
     except UserError as refusal:
         return refusal.message
     return None
+
+
+def call_problem(schema: dict[str, Json], args: dict[str, Json]) -> str | None:
+    """Say where arguments depart from a tool's schema; None if they do not, or stand for large values there."""
+    problem = problem_of(schema, args)
+    if problem is None or (wider := standing_in(schema, args)) is None:
+        return problem
+    return problem_of(wider, args)
 
 
 def problem_of(schema: dict[str, Json], value: Json) -> str | None:

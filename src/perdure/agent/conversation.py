@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from perdure.agent.large import shown
 from perdure.agent.spec import AgentSpec
 from perdure.core import codec
 from perdure.core.codec import Json
@@ -35,7 +36,7 @@ class Conversation:
         """Those of them that somebody has tried anew."""
         self.repairs = 0
         """How often the final answer had to be asked for again."""
-        self.user(first if isinstance(first, str) else codec.encode(first, "input"))
+        self.user(first if isinstance(first, str) else shown(first, "input"))
 
     def user(self, text: str) -> None:
         """Add something said to the model."""
@@ -101,7 +102,7 @@ class Conversation:
         about = f"About your call {call.id} of {call.name}, which was tried again"
         match event.kind:
             case Kind.TASK_COMPLETED:
-                self.user(f"{about}: it was done now. Result: {codec.encode(event.data['value'])}")
+                self.user(f"{about}: it was done now. Result: {shown(event.data['value'], 'result')}")
             case Kind.TASK_UNCERTAIN:
                 self.uncertain[event.address] = call
                 self.user(f"{about}: OUTCOME UNKNOWN ({event.data['why']}). Do not repeat it; you will be told.")
@@ -123,7 +124,7 @@ class Conversation:
 
 
 def _contradiction(event: Event) -> str:
-    said = f"it was done, with the result {codec.encode(event.data['value'])}" if "value" in event.data else None
+    said = f"it was done, with the result {shown(event.data['value'], 'result')}" if "value" in event.data else None
     return (
         f"About the step {event.address!r}: what you were told of its outcome was wrong. Whoever ran it says now that "
         f"{said or 'nothing happened: ' + str(event.data['error'])}. If it was begun a second time, it may have been "
@@ -135,11 +136,11 @@ def _resolution(event: Event) -> str | None:
     """Return in words what is known now; None while it still runs."""
     match event.kind:
         case Kind.TASK_COMPLETED:
-            return f"it was done. Result: {codec.encode(event.data['value'])}"
+            return f"it was done. Result: {shown(event.data['value'], 'result')}"
         case Kind.TASK_FAILED:
             return f"it was not done: {event.data['error']}"
         case Kind.EFFECT_RULED if event.data["ruling"] == "happened":
-            return f"it was done. Result: {codec.encode(event.data.get('value'))}"
+            return f"it was done. Result: {shown(event.data.get('value'), 'result')}"
         case Kind.EFFECT_RULED if event.data["ruling"] == "give_up":
             return "nobody could find out, and it will not be tried again. Do not repeat it."
         case _:

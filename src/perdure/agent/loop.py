@@ -12,6 +12,7 @@ from dataclasses import replace
 from perdure.agent.calls import Call, CallProblem, names_of, problem_of, read_call, unstorable
 from perdure.agent.conversation import Conversation
 from perdure.agent.discovery import with_discovered
+from perdure.agent.large import shown
 from perdure.agent.spec import AgentSpec
 from perdure.core import codec, states
 from perdure.core.codec import Json
@@ -174,7 +175,7 @@ def _told(ended: Event, talk: Conversation, call: ToolCall) -> tuple[str, bool]:
     match ended.kind:
         case Kind.TASK_COMPLETED:
             value = ended.data["value"]
-            return value if isinstance(value, str) else codec.encode(value, f"result of {call.name}"), False
+            return value if isinstance(value, str) else shown(value, f"result of {call.name}"), False
         case Kind.TASK_UNCERTAIN:
             talk.uncertain[ended.address] = call
             return (

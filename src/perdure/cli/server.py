@@ -83,6 +83,18 @@ Retention = Annotated[
         show_envvar=True,
     ),
 ]
+MaxValue = Annotated[
+    int,
+    typer.Option(
+        "--max-value-mb",
+        min=8,
+        max=1024,
+        metavar="N",
+        envvar="PERDURE_MAX_VALUE_MB",
+        help="The largest value that is taken, in MB of JSON text. From 8 MB on a value is kept beside the log.",
+        show_envvar=True,
+    ),
+]
 LeaseSeconds = Annotated[
     float,
     typer.Option(min=0.2, metavar="N", help="How long an execution stays with a server that gives no sign of life."),
@@ -110,6 +122,7 @@ def server(
     lease_seconds: LeaseSeconds = 30.0,
     delivery_floor: DeliveryFloor = "at_least_once",
     retention: Retention = None,
+    max_value_mb: MaxValue = 64,
     allow_private_http: AllowPrivate = False,
     tool_env: ToolEnv = None,
     log_level: LogLevel = "info",
@@ -145,6 +158,7 @@ def server(
         lease_ms=lease_ms or round(lease_seconds * 1000),
         delivery_floor=delivery_floor,
         retention_ms=_retention(retention),
+        max_value_bytes=max_value_mb * 1024 * 1024,
         tools=tools_by(os.environ, tool_env or (), allow_private=allow_private_http),
         as_json=as_json,
     )
@@ -169,6 +183,7 @@ class Plan:
     lease_ms: int
     delivery_floor: str
     retention_ms: int | None
+    max_value_bytes: int
     tools: ServerTools
     as_json: bool
 
@@ -192,6 +207,7 @@ def _open(plan: Plan) -> tuple[Node, str]:
         options,
         plan.tools,
         retention_ms=plan.retention_ms,
+        max_value_bytes=plan.max_value_bytes,
         server_keys=keys_by(os.environ),
     )
     if is_address(plan.store):

@@ -48,6 +48,7 @@ class Ask:
     reply_seconds: float = 30.0
     """How long to wait for the reply, or between two pieces of it."""
     accept: str = "application/json"
+    content_type: str = "application/json"
     headers: Mapping[str, str] | None = None
 
 
@@ -137,7 +138,7 @@ class Channel:
         failpoints.hit(f"http.{ask.name}.send")
         headers = {"accept": ask.accept, **(ask.headers or {})}
         if ask.body is not None:
-            headers["content-type"] = "application/json"
+            headers["content-type"] = ask.content_type
         timeout = httpx2.Timeout(ask.reply_seconds, connect=CONNECT_SECONDS, pool=None)
         request = client.build_request(
             ask.method, self.url + ask.path, params=ask.query, content=ask.body, headers=headers, timeout=timeout

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from perdure.client.channel import Ask, OverHttp
+from perdure.client.channel import Ask
+from perdure.client.http_blobs import HttpBlobs
 from perdure.client.journal import HttpJournal, JournalPost
 from perdure.client.tasks import MAX_WAIT_SECONDS
 from perdure.core.functions import ClaimedExecution, ClaimRequest, Claims, Entry, HeldExecution, Reply
@@ -20,7 +21,7 @@ _GRACE_SECONDS = 10.0
 """For the network, beside the time that a server was asked to wait."""
 
 
-class HttpFunctionSource(OverHttp):
+class HttpFunctionSource(HttpBlobs):
     """The durable functions of the company that a key belongs to, at `url`."""
 
     @cached_property

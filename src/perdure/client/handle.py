@@ -6,36 +6,18 @@ Every verb has an async twin, `VERB_async`. A handle holds no state of the execu
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
-from typing import Any, Protocol, TypedDict, TypeVar, Unpack
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any, TypedDict, Unpack
 
+from perdure.client.large import sent_whole
 from perdure.client.pages import all_tasks
 from perdure.client.results import AgentResult, AgentStatus, result_of, status_of
 from perdure.client.stream_events import AgentEvent, stream_event
+from perdure.client.values import Connection, Values
 from perdure.core.codec import Json
 from perdure.core.events import Event
 from perdure.core.views import ApprovalView, Decision, EffectView, Finding, ForkEdits, Ruling, TaskView
 from perdure.errors import Conflict
-from perdure.wire.api import Api
-
-T = TypeVar("T")
-
-
-class Connection(Protocol):
-    """What a handle needs of a runtime."""
-
-    @property
-    def api(self) -> Api:
-        """The verbs, on the runtime's service loop."""
-        ...
-
-    def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` on the service loop and block until it is done."""
-        ...
-
-    async def join(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` on the service loop and await it from any other."""
-        ...
 
 
 class ForkChanges(TypedDict, total=False):
@@ -52,7 +34,7 @@ class ForkChanges(TypedDict, total=False):
     """Of calls, and of a durable function's steps, by address."""
 
 
-class AgentHandle:
+class AgentHandle(Values):
     """One execution, held by its id. Making a handle asks nobody: an unknown id shows at the first verb."""
 
     def __init__(self, execution_id: str, runtime: Connection) -> None:
@@ -124,7 +106,11 @@ class AgentHandle:
         Raises `Conflict` (`ended`) when it has ended.
         """
         api = self._runtime.api
-        return await self._runtime.join(api.signal(self.execution_id, name, value, by=by, dedupe=dedupe))
+
+        async def send(said: Json) -> int:
+            return await api.signal(self.execution_id, name, said, by=by, dedupe=dedupe)
+
+        return await self._runtime.join(sent_whole(api, value, "the signal's value", send))
 
     def signal(self, name: str, value: Json = None, *, by: str = "", dedupe: str | None = None) -> int:
         return self._runtime.wait(self.signal_async(name, value, by=by, dedupe=dedupe))

@@ -10,6 +10,7 @@ from typing import TypeVar
 from perdure.client.channel import Ask
 from perdure.client.follow import Follower
 from perdure.client.functions import HttpFunctionSource
+from perdure.client.http_blobs import HttpBlobs
 from perdure.client.http_queues import HttpQueues
 from perdure.client.http_rooms import HttpRooms
 from perdure.client.http_secrets import HttpSecrets
@@ -47,7 +48,7 @@ _GRACE_SECONDS = 10
 """For the network, beside that."""
 
 
-class HttpApi(HttpWaits, HttpSchedules, HttpQueues, HttpRooms, HttpSecrets):
+class HttpApi(HttpWaits, HttpSchedules, HttpQueues, HttpRooms, HttpSecrets, HttpBlobs):
     """`Api` of the company that the key belongs to, at `url`. Belongs to the event loop that first uses it."""
 
     def functions(self) -> HttpFunctionSource:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 
-from perdure.client.channel import Ask, OverHttp, ReplyLost
+from perdure.client.channel import Ask, ReplyLost
+from perdure.client.http_blobs import HttpBlobs
 from perdure.core.work import Answer, Begin, Held, LeasedTask, LeaseRequest, Report, WorkerInfo
 from perdure.wire import codec, routes
 from perdure.wire.bodies import AnswersReply, HeldBody, LeaseBody, TasksReply
@@ -19,7 +20,7 @@ _MOST_REPORTS = 500
 _ENVELOPE_BYTES = 256 * 1024
 
 
-class HttpTaskSource(OverHttp):
+class HttpTaskSource(HttpBlobs):
     """The queues of the company that the key belongs to, at `url`."""
 
     async def lease(self, request: LeaseRequest, *, wait_seconds: float) -> list[LeasedTask]:

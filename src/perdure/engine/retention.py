@@ -38,6 +38,7 @@ SCOPED = {
     "inbox_keys": "forget_inbox_keys",
     "tagged": "forget_tagged",
     "lineage": "forget_lineage",
+    "blob_uses": "forget_blob_uses",
 }
 """Every table with rows of an execution, and the query that deletes them."""
 KEPT = frozenset({"room_wakes"})

@@ -24,6 +24,7 @@ from perdure.core.items import (
 )
 from perdure.core.tokens import Issuer
 from perdure.flow.asks import Ask
+from perdure.flow.large import Large
 from perdure.flow.meter import Meter, Tracked, Wait
 
 CLOSINGS = 3
@@ -151,6 +152,8 @@ class Context:
         """How long the code may go on after a cancel. None: as long as it likes."""
         self.issuer: Issuer | None = None
         """Makes the secrets of tokens, where the holder has the right to."""
+        self.large: Large | None = None
+        """Where values go that are too large for a log, if the holder has such a place."""
         self._asker: Asker | None = asker
         """None once closed: held for longer, the two would keep each other, and all of an ended run with them."""
         self._new_id = new_id

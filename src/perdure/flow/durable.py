@@ -17,6 +17,7 @@ from typing import Any, TypeVar, overload
 from perdure.core.codec import Json
 from perdure.errors import InvalidInput, PerdureError
 from perdure.flow.context import Context, Failed
+from perdure.flow.large import fit_for_log, opened
 from perdure.flow.replay import Mismatch
 from perdure.flow.scope import HERE, Root, Scope
 
@@ -116,8 +117,8 @@ async def run_durable(ctx: Context, definition: DurableDefinition, input: Json) 
     ctx.cleanup_ms = definition.options.cleanup_ms
     HERE.set(Scope(root))
     try:
-        args, options = definition.arguments(input)
-        output = await definition.function(*args, **options)
+        args, options = definition.arguments(await opened(ctx, input))
+        output = await fit_for_log(ctx, await definition.function(*args, **options))
     except (Failed, Mismatch):
         raise
     except asyncio.CancelledError:

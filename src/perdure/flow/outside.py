@@ -18,6 +18,7 @@ from perdure.core.work import FunctionLane
 from perdure.errors import Terminal, UserError
 from perdure.flow.context import Pending
 from perdure.flow.durable import DurableDefinition, durable_definition
+from perdure.flow.large import kept, opened
 from perdure.flow.meter import Wait
 from perdure.flow.scope import Scope, checked, here
 from perdure.flow.steps import milliseconds
@@ -104,7 +105,7 @@ async def signal(name: str) -> Json:
     """Wait for the oldest signal of this name that nobody took, and return its value. An abandoned wait takes none."""
     scope = here()
     event = await scope.context.signal(scope.address(f"signal {checked(name)}"), name)
-    return event.data["value"]
+    return await opened(scope.context, event.data["value"])
 
 
 class Compiled(Protocol):
@@ -145,12 +146,12 @@ async def run_function(
     definition = durable_definition(function)
     lane = FunctionLane(definition.name, definition.build)
     child = await _run(function_spec(lane), definition.name, input, name, lane)
-    return ChildResult(child.data["execution"], child.data["output"])
+    return ChildResult(child.data["execution"], await opened(here().context, child.data["output"]))
 
 
 async def _run(spec: dict[str, Json], agent: str, input: Json, name: str | None, lane: FunctionLane) -> Event:
     scope = here()
-    text = codec.encode(input, f"the input of {agent}")
+    text = await kept(scope.context.large, input, f"the input of {agent}")
     item = StartChild(
         address=scope.address(name or agent),
         digest=codec.digest(agent, codec.decode(text)),

@@ -18,6 +18,7 @@ from itertools import count
 from typing import Any, Literal, TypeVar, overload
 
 from perdure.core import codec
+from perdure.core.blobs import reference_in
 from perdure.core.codec import Json
 from perdure.core.delivery import Delivery
 from perdure.core.events import Event, Kind
@@ -27,6 +28,7 @@ from perdure.core.rules import TaskRules
 from perdure.core.witness import expect_record
 from perdure.errors import InvalidInput, LimitExceeded, PermanentError, RetryLater, Terminal
 from perdure.flow.context import Acting, Try, Unsuccessful
+from perdure.flow.large import Large, kept, opened
 from perdure.flow.scope import HERE, Scope, StepContext, here, variant
 
 T = TypeVar("T")
@@ -209,12 +211,15 @@ async def _try(scope: Scope, call: Call, address: str) -> Any:
     base = address
     for attempt in count(1):
         at = address if attempt == 1 else variant(address, f"try-{attempt}")
-        acting = _acting(call, base, attempt)
-        event = await scope.context.record(at, call.digest, _body(call, base, attempt), acting=acting)
+        acting = _acting(call, base, attempt, scope.context.large)
+        event = await scope.context.record(
+            at, call.digest, _body(call, base, attempt, scope.context.large), acting=acting
+        )
         base = event.address if attempt == 1 else base  # the log may call it by another name
         error = event.data.get("error")
         if error is None:
-            return event.data["value"]
+            value = event.data["value"]
+            return value if reference_in(value) is None else await opened(scope.context, value)
         if error["retry_ms"] is None:
             raise failed(event, base, attempt)
         await scope.context.sleep(variant(address, f"pause-{attempt}"), error["retry_ms"])
@@ -232,32 +237,33 @@ async def _once(scope: Scope, call: Call, address: str) -> Any:
         timeout_ms=call.timeout_ms,
     )
     instead = call.simulated()
-    ended = await scope.context.claim(item, _claimed_body(call), instead and _claimed_body(instead))
+    large = scope.context.large
+    ended = await scope.context.claim(item, _claimed_body(call, large), instead and _claimed_body(instead, large))
     match ended.kind:
         case Kind.TASK_COMPLETED | Kind.EFFECT_RULED if ended.data.get("ruling") != "give_up":
-            return ended.data["value"]
+            return await opened(scope.context, ended.data["value"])
         case _:
             why = ended.data.get("error") or f"given up by {ended.data.get('by') or 'a person'}"
             code = ended.data.get("code") or "given_up"
             raise StepFailed(f"step {address!r} failed: {why}", code=code, address=address, error_type=code, attempts=1)
 
 
-def _acting(call: Call, base: str, attempt: int) -> Acting | None:
+def _acting(call: Call, base: str, attempt: int, large: Large | None) -> Acting | None:
     """Return what a fork has to know of it before it begins; None of what changes nothing."""
     if call.delivery is Delivery.REPEATABLE:
         return None
     instead = call.simulated()
     first = "" if attempt == 1 else base
-    return Acting("step", call.name, first, instead and _body(instead, base, attempt))
+    return Acting("step", call.name, first, instead and _body(instead, base, attempt, large))
 
 
-def _claimed_body(call: Call) -> Callable[[Try], Awaitable[str]]:
+def _claimed_body(call: Call, large: Large | None) -> Callable[[Try], Awaitable[str]]:
     async def body(given: Try) -> str:
         execution, _, at = given.key.partition("/")
         HERE.set(StepContext(execution, at, given.key, 1, 0))
         value = await call.run()
         try:
-            return codec.encode(value, f"what step {at!r} returned")
+            return await kept(large, value, f"what step {at!r} returned")
         except (InvalidInput, LimitExceeded):  # it was done, and must not look as if it were not
             return codec.encode({"repr": f"{value!r:.2000}"})
 
@@ -271,7 +277,7 @@ def failed(event: Event, address: str, attempts: int) -> StepFailed:
     return StepFailed(message, code=error["code"], address=address, error_type=error["type"], attempts=attempts)
 
 
-def _body(call: Call, address: str, attempt: int) -> Callable[[Try], Awaitable[str]]:
+def _body(call: Call, address: str, attempt: int, large: Large | None) -> Callable[[Try], Awaitable[str]]:
     async def body(given: Try) -> str:
         execution, _, at = given.key.partition("/")
         first = at if attempt == 1 else address  # the key of the first attempt is that of the step
@@ -283,7 +289,13 @@ def _body(call: Call, address: str, attempt: int) -> Callable[[Try], Awaitable[s
                 witness.demand(f"step {address!r}")
         except Exception as error:
             raise Unsuccessful(codec.encode({"value": None, "error": _facts(call, error, attempt)})) from error
-        return codec.encode(value, f"what step {address!r} returned")
+        what = f"what step {address!r} returned"
+        try:
+            return codec.encode(value, what)
+        except LimitExceeded:
+            if large is None:
+                raise
+            return await large.keep(value, what)
 
     return body
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perdure.agent.calls import problem_of
+from perdure.agent.calls import call_problem
 from perdure.agent.spec import spec_from_json
 from perdure.core import codec
 from perdure.core.codec import Json
@@ -29,7 +29,7 @@ def check_answer(row: Decide, asked: tuple[Json, str] | None) -> None:
     if not isinstance(definition, dict) or is_function(definition):
         return
     tool = spec_from_json(definition).tool(name)
-    problem = problem_of(tool.schema, row.args) if tool is not None else None
+    problem = call_problem(tool.schema, row.args) if tool is not None else None
     if problem is not None:
         raise InvalidInput(
             f"The edited arguments do not fit the schema of {name}: {problem}. Nothing was decided.",

@@ -27,7 +27,7 @@ from perdure.server.mcp_door import McpDoor
 from perdure.server.open_tokens import OpenTokens, secret_in, shown
 from perdure.server.options import ServeOptions
 from perdure.server.reply import error_headers, send_error, send_json
-from perdure.server.routes import control, rooms
+from perdure.server.routes import blobs, control, rooms
 from perdure.server.routes.functions import WORKER_OPERATIONS
 from perdure.server.stream import Streams
 from perdure.system import SystemClock
@@ -105,7 +105,7 @@ class App:
             functions=self._backend.functions(principal.company),
             head=head,
             raw=raw,
-            body=strict.parse(raw) if raw else None,
+            body=strict.parse(raw) if raw and not guard.is_piece(scope["method"], path) else None,
             streams=self._streams,
             limits=self._limits,
             receive=receive,
@@ -164,6 +164,7 @@ def control_app(version: str) -> FastAPI:
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.include_router(control.router)
     app.include_router(rooms.router)
+    app.include_router(blobs.router)
     described: list[bytes] = []
 
     async def description(request: Request) -> Response:

@@ -46,6 +46,7 @@ from perdure.engine.start import Start, start
 from perdure.engine.stored import value_of
 from perdure.errors import InvalidInput
 from perdure.server.answers import check_answer
+from perdure.server.direct_blobs import DirectBlobs
 from perdure.server.direct_queues import DirectQueues
 from perdure.server.direct_rooms import DirectRooms
 from perdure.server.direct_schedules import DirectSchedules
@@ -67,7 +68,7 @@ POLL_SECONDS = 5.0
 """How often a follower looks without a hint."""
 
 
-class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRooms, DirectSecrets):
+class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRooms, DirectSecrets, DirectBlobs):
     """`Api` of one company over a node."""
 
     def __init__(self, node: Node, company: str) -> None:
@@ -77,6 +78,7 @@ class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRooms, DirectS
         DirectQueues.__init__(self, node.bridge, company, node.look_time)
         DirectRooms.__init__(self, *given, node.hub)
         DirectSecrets.__init__(self, node.secrets, company)
+        DirectBlobs.__init__(self, node.bridge, company, node.parts.max_value_bytes)
         self._node = node
 
     async def info(self) -> ServerInfo:

@@ -37,6 +37,7 @@ from perdure.engine.park import Finish, Halt, Park, Released, StillHeld, finish,
 from perdure.engine.query import events_of, events_page, execution_row_of
 from perdure.engine.record import News, Record, record
 from perdure.errors import InvalidInput, LeaseLost, NotFound, PerdureError, UserError
+from perdure.server.direct_blobs import DirectBlobs
 from perdure.server.hub import DRAINING
 from perdure.server.journal import DirectJournal
 from perdure.store.protocol import Reads, Ref
@@ -58,10 +59,11 @@ _TOLD = 10_000
 Speaking = Callable[[str], AbstractContextManager[Callable[[Sequence[Event]], None]]]
 
 
-class DirectFunctionSource:
+class DirectFunctionSource(DirectBlobs):
     """The durable functions of one company over a node."""
 
     def __init__(self, node: Node, company: str) -> None:
+        DirectBlobs.__init__(self, node.bridge, company, node.parts.max_value_bytes)
         self._node = node
         self._bridge = node.bridge
         self._company = company

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from starlette.types import Receive
 
+from perdure.core.blobs import CHUNK_BYTES
 from perdure.core.tokens import PATH as TOKEN_PATH
 from perdure.errors import LimitExceeded, UserError
 from perdure.server.options import ServeOptions
@@ -119,6 +120,8 @@ def check_body(method: str, path: str, head: Head) -> int:
         raise UserError(f"{method} takes no body.", code="bad_request")
     if head.get(b"content-encoding", b"identity").strip().lower() != b"identity":
         raise UserError("The body is compressed; send it as it is.", code="compressed_body")
+    if is_piece(method, path):
+        return _piece(head, length)
     if _JSON.fullmatch(head.get(b"content-type", b"").strip()) is None:
         found = head.get(b"content-type", b"none").decode("latin-1")
         raise UserError(
@@ -129,6 +132,23 @@ def check_body(method: str, path: str, head: Head) -> int:
     if length > most:
         raise _too_large(most, f"{length:,} bytes")
     return most
+
+
+def is_piece(method: str, path: str) -> bool:
+    """Say whether a request sends a piece of a large value: the one kind of body that is no JSON."""
+    return method == "PUT" and path.startswith(routes.BLOBS)
+
+
+def _piece(head: Head, length: int) -> int:
+    found = head.get(b"content-type", b"none").strip()
+    if found != routes.OCTETS.encode():
+        raise UserError(
+            f"The body's Content-Type is {found[:80].decode('latin-1')!r}; a piece of a value is {routes.OCTETS}.",
+            code="unsupported_media_type",
+        )
+    if length > CHUNK_BYTES:
+        raise _too_large(CHUNK_BYTES, f"{length:,} bytes")
+    return CHUNK_BYTES
 
 
 def body_cap(path: str) -> int:

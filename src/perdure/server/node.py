@@ -17,6 +17,7 @@ from typing import Any, cast
 
 import anyio
 
+from perdure.core.blobs import MAX_BLOB_BYTES
 from perdure.core.ports import Clock, Random
 from perdure.core.tokens import Issuer, company_key, hash_of
 from perdure.core.views import ServerInfo
@@ -77,6 +78,8 @@ class Parts:
     """What is to read."""
     retention_ms: int | None = None
     """What to tell the store about how long it keeps executions that have ended; None leaves it as it is."""
+    max_value_bytes: int = MAX_BLOB_BYTES
+    """The largest value it takes."""
     server_keys: tuple[ServerKey, ...] = ()
     """What secrets are under; without any, a file has a key of its own, and a database has none."""
 

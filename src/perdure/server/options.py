@@ -29,6 +29,8 @@ class Limits:
     """At most; fewer where the system allows this process fewer open files."""
     streams: int = 500
     """Event streams of one company at a time."""
+    values: int = 20
+    """Large values that one company is sent at a time, each as one stream."""
     polls: int = 1000
     """Waiting leases and liveness connections of one company at a time, each."""
 

@@ -1,10 +1,13 @@
-"""When to look for executions that ended long ago: seldom, by one read of an index; soon again while there are more."""
+"""When to look for executions that ended long ago, and for large values that no log refers to: seldom, by reads of
+indexes; soon again while there are more.
+"""
 
 from __future__ import annotations
 
 import re
 
 from perdure.core.ports import Clock
+from perdure.engine.blobs import DropBlobs, any_unused, drop_blobs
 from perdure.engine.retention import OFF_MS, over_ms, set_retention
 from perdure.errors import InvalidInput
 from perdure.log import get_log
@@ -60,8 +63,18 @@ class Retention:
         if now < self._next_ms:
             return False
         self._next_ms = now + LOOK_MS
+        await self._drop_blobs(await store_time.now_ms())
         over = await self._bridge.read(over_ms)
         return over is not None and over <= await store_time.now_ms()
+
+    async def _drop_blobs(self, now_ms: int) -> None:
+        """Forget a few large values that no log refers to, if there are any; the next ones with the next round."""
+        if not await self._bridge.read(lambda reads: any_unused(reads, now_ms)):
+            return
+        dropped = await self._bridge.run(drop_blobs, DropBlobs())
+        log.info("values.forgotten", values=dropped)
+        if dropped:
+            self.more()
 
     def more(self) -> None:
         """Make the next pass with the next round of sweeps: a pause for whoever else writes."""

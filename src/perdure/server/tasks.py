@@ -25,6 +25,7 @@ from perdure.engine.complete import Completion, complete
 from perdure.engine.held import Beats, HandBack, beat, hand_back
 from perdure.engine.lease import Lease, lease
 from perdure.errors import PerdureError, UserError
+from perdure.server.direct_blobs import DirectBlobs
 from perdure.server.elsewhere import lane_topic
 from perdure.server.hub import DRAINING, Topic
 from perdure.server.silence import fell_silent
@@ -39,10 +40,11 @@ SIGN_SECONDS = 5.0
 """Between signs of life on a liveness connection."""
 
 
-class DirectTaskSource:
+class DirectTaskSource(DirectBlobs):
     """`TaskSource` of one company over a node."""
 
     def __init__(self, node: Node, company: str) -> None:
+        DirectBlobs.__init__(self, node.bridge, company, node.parts.max_value_bytes)
         self._node = node
         self._bridge = node.bridge
         self._company = company
@@ -145,9 +147,9 @@ async def _stirs(wish: asyncio.Future[list[LeasedTask]], stir: asyncio.Event, se
 
 def _answer(result: Answer | BaseException) -> Answer:
     """Return the answer. What cannot be recorded as it is contradicts, and touches no other report; what a store cannot
-    take now must be said again, so its error is raised."""
+    take now must be said again, so its error is raised, and so is what names content that was never sent."""
     if isinstance(result, BaseException):
-        if isinstance(result, UserError):
+        if isinstance(result, UserError) and result.code != "blob_missing":
             return Answer.CONFLICT
         raise result
     return result

@@ -5,11 +5,14 @@ Changes nothing, and looks at one moment of it, so also while servers run on it.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from perdure.core.blobs import chunks_of, numbers_of
 from perdure.core.chain import Follower, Link
 from perdure.errors import StoreFailed
 from perdure.store.protocol import Ref, Row
@@ -52,6 +55,8 @@ class Report:
     logs: int = 0
     events: int = 0
     """Whose hashes were followed, evidence included."""
+    values: int = 0
+    """Large ones, whose content was found to be what its hash says, or named as a problem."""
     problems: list[Problem] = field(default_factory=list[Problem])
 
     @property
@@ -102,6 +107,7 @@ def _check(found: View, report: Report, *, logs: bool) -> None:
         report.problems += map(problem, found.reads.rows(query, limit=MOST_NAMED))
     if logs:
         _logs(found, report)
+        _values(found, report)
 
 
 def _bytes(found: View) -> int:
@@ -172,6 +178,10 @@ def _tagged(row: Row) -> Problem:
     return Problem("tagged", f"{row['execution']} {row['tag']}", what)
 
 
+def _unfound(row: Row) -> Problem:
+    return Problem("blob_uses", row["execution"], f"its log refers to value {row['hash']}, which is not there whole")
+
+
 _RULES: Sequence[tuple[str, Callable[[Row], Problem]]] = (
     ("rows_without_execution", _lost),
     ("ownership_without_row", _unlisted),
@@ -179,7 +189,35 @@ _RULES: Sequence[tuple[str, Callable[[Row], Problem]]] = (
     ("ended_and_claimable", _ended),
     ("held_by_nobody", _held),
     ("tagged_otherwise", _tagged),
+    ("uses_without_blob", _unfound),
 )
+
+
+def _values(found: View, report: Report) -> None:
+    """Read every large value a piece at a time: it has to be what its hash says."""
+    after, broken = {"company": "", "hash": ""}, 0
+    while rows := found.reads.rows("blobs_after", **after, limit=PAGE):
+        for row in rows:
+            after = {"company": row["company"], "hash": row["hash"]}
+            report.values += 1
+            what = _wrong(found, after, row["bytes"])
+            if what and broken < MOST_NAMED:
+                broken += 1
+                report.problems.append(Problem("blobs", f"{row['company']} {row['hash']}", what))
+
+
+def _wrong(found: View, name: dict[str, str], size: int) -> str:
+    """Say what is wrong with a value's content, if anything."""
+    content = hashlib.sha256()
+    for number in numbers_of(size):
+        piece = found.reads.row("blob_chunk", **name, number=number)
+        if piece is None:
+            return f"piece {number} of {chunks_of(size)} is missing"
+        try:
+            content.update(base64.b64decode(piece["data"], validate=True))
+        except ValueError as error:
+            return f"piece {number} holds what no release writes ({error})"
+    return "" if content.hexdigest() == name["hash"] else "its content is not what its hash says"
 
 
 def _logs(found: View, report: Report) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from perdure.core.blobs import BlobRef
 from perdure.core.codec import Json
 from perdure.core.events import Event
 from perdure.core.functions import ClaimRequest, Entry, HeldExecution, Reply
@@ -120,6 +121,22 @@ class QueueList:
     """Queues by name."""
 
     items: tuple[QueueView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BlobBody:
+    """`POST /v1/blobs/{blob}`."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+    bytes: int
+    """How long the whole content is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueList:
+    """Large values that a log refers to."""
+
+    items: tuple[BlobRef, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,10 @@ SECRET = "/v1/secrets/{secret}"
 TOKEN_COMPLETE = "/v1/tokens/{token}/complete"
 TOKEN_FAIL = "/v1/tokens/{token}/fail"
 WORKERS = "/v1/workers"
+BLOB = "/v1/blobs/{blob}"
+BLOB_CHUNK = "/v1/blobs/{blob}/{number}"
+VALUES = "/v1/executions/{execution}/values"
+VALUE = "/v1/executions/{execution}/values/{blob}"
 
 MCP = "/mcp"
 """Rooms for programs that speak MCP."""
@@ -90,6 +94,10 @@ ANY = "any"
 
 MAX_BODY_BYTES = 9 * 1024 * 1024
 """Largest request: one value of the largest size, and its envelope."""
+BLOBS = "/v1/blobs/"
+"""What the addresses of large values begin with, by which they are sent."""
+OCTETS = "application/octet-stream"
+"""What their pieces are."""
 MAX_TOKEN_BYTES = 1024 * 1024
 """Largest request of somebody who has nothing but a token."""
 

@@ -29,6 +29,7 @@ from perdure.worker.link import Link, Trouble
 from perdure.worker.pace import Backoff, ends_within, rest
 from perdure.worker.reports import Reports
 from perdure.worker.runners import Body, Runners
+from perdure.worker.shelf import refers
 
 log = get_log(__name__)
 
@@ -58,7 +59,10 @@ class Attempts:
         if definition is None:
             self._report(grip, Raised("unknown_tool", f"this worker has no tool {grip.task.tool!r}", permanent=True))
             return
-        call = self._call(definition, grip)
+        call = await self._call(definition, grip)
+        if isinstance(call, Raised):
+            self._report(grip, call)
+            return
         at_once = not _asks(call) and self._reached(grip)
         ready = call if at_once else await self._wait_until_ready(grip, call)
         if ready is None or grip.stopping:  # asked for itself: a cancelled scope is noticed only where something waits
@@ -70,9 +74,18 @@ class Attempts:
         else:
             await self._run(grip, ready)
 
-    def _call(self, definition: ToolDefinition, grip: Grip) -> Call:
-        clock = self.clock
-        return Call(definition, grip.task.args, self._context(grip), grip.at_most_once, wall_ms=clock.wall_ms)
+    async def _call(self, definition: ToolDefinition, grip: Grip) -> Call | Raised:
+        """Return the call, with the content of large arguments in their place."""
+        args, spool = grip.task.args, None
+        if (shelf := self.reports.shelf) is not None:
+            spool = shelf.spool
+            if refers(args):
+                found = await shelf.fetched(grip.task.execution, args)
+                if isinstance(found, Raised):
+                    return found
+                args = found
+        context = self._context(grip)
+        return Call(definition, args, context, grip.at_most_once, wall_ms=self.clock.wall_ms, spool=spool)
 
     def _context(self, grip: Grip) -> ToolContext:
         task = grip.task

@@ -22,6 +22,7 @@ from perdure.core.delivery import Delivery
 from perdure.core.witness import Witness, expect_record
 from perdure.errors import InvalidInput, LimitExceeded, PermanentError
 from perdure.worker.judge import MAX_TEXT_BYTES, Raised, Stopped, describe, judge, shorten
+from perdure.worker.spool import Spool
 
 
 def _no_clock() -> int:
@@ -69,6 +70,8 @@ class Call:
     """What act it is, in its author's terms; found out by `check`."""
     wall_ms: Callable[[], int] = _no_clock
     """This process's clock, for the dates that servers send."""
+    spool: Spool | None = None
+    """Where a result goes that is too large for a log; None refuses it."""
     process: Process | None = None
     """What runs it, if it is isolated and was checked: there, so that its process waits for the word."""
 
@@ -144,8 +147,7 @@ class Call:
     def _keep(self, value: object) -> Ended:
         """Encode here, not on the worker's loop: it may take long, and runs what the user's types bring along."""
         try:
-            text, plain = codec.round_trip(value, f"the result of tool {self.definition.name}")
-            return Returned(plain, len(text))
+            return self._kept(value, f"the result of tool {self.definition.name}")
         except BaseException as error:  # noqa: BLE001 - `model_dump` and the like are the user's code
             if self.at_most_once:
                 # It acted, and that must not look like a failure; its repr is the receipt.
@@ -153,6 +155,15 @@ class Call:
             if isinstance(error, (InvalidInput, LimitExceeded)):
                 return Raised(error.code, shorten(error.message), permanent=True)
             return Raised("unserialisable", describe(error), permanent=True)
+
+    def _kept(self, value: object, what: str) -> Returned:
+        try:
+            text, plain = codec.round_trip(value, what)
+        except LimitExceeded:
+            if self.spool is None:
+                raise
+            return Returned(self.spool.keep(value, what), 0)
+        return Returned(plain, len(text))
 
 
 def _repr(value: object) -> str:

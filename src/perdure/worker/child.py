@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from perdure.agent.context import ToolContext
@@ -22,6 +23,7 @@ from perdure.system import SystemClock
 from perdure.worker.body import Call, Ended
 from perdure.worker.frames import Word, read_frame, show_ended, write_frame
 from perdure.worker.judge import Raised, describe
+from perdure.worker.spool import Spool
 
 BEAT_MS = 500
 """How often at most `heartbeat` is passed on."""
@@ -76,8 +78,9 @@ def _prepare(request: dict[str, Any], pulse: _Pulse) -> Call | Raised:
     except BaseException as error:  # noqa: BLE001 - importing runs the user's code
         what = f"the isolated tool could not be set up in its process: {describe(error)}"
         return Raised("tool_error", what)
-    call = Call(definition, request["args"], context, request["at_most_once"], wall_ms=SystemClock().wall_ms)
-    return call.check()
+    spool = None if request["spool"] is None else Spool(Path(request["spool"][0]), request["spool"][1])
+    acts_once, now = request["at_most_once"], SystemClock().wall_ms
+    return Call(definition, request["args"], context, acts_once, wall_ms=now, spool=spool).check()
 
 
 def _limit_memory(most: int) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from perdure.agent.agent import Agent
 from perdure.core import codec
+from perdure.core.blobs import MOST_BLOB_BYTES
 from perdure.core.codec import Json
 from perdure.core.functions import function_spec
 from perdure.core.views import StartRequest
@@ -95,7 +96,7 @@ def _one_input(agent: Agent, args: tuple[Any, ...], named: Mapping[str, Any]) ->
 
 
 def _json(value: Any) -> Json:
-    return codec.decode(codec.encode(value, "input"))
+    return codec.decode(codec.encode(value, "input", MOST_BLOB_BYTES))
 
 
 __all__ = [

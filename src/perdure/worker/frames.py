@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import IO, Any, assert_never, cast
 
 from perdure.core import codec
+from perdure.core.blobs import MAX_BLOB_BYTES
 from perdure.core.codec import MAX_VALUE_BYTES
 from perdure.worker.body import Ended, Returned
 from perdure.worker.judge import Raised, Stopped
@@ -24,8 +25,8 @@ class Word(StrEnum):
     ENDED = "ended"
 
 
-MAX_FRAME_BYTES = 4 * MAX_VALUE_BYTES
-"""A value travels as text within text, where each of its quotes takes two bytes."""
+MAX_FRAME_BYTES = 4 * MAX_VALUE_BYTES + MAX_BLOB_BYTES
+"""A value travels as text within text, where each of its quotes takes two bytes; a large argument as it is."""
 _HEAD = 4
 
 

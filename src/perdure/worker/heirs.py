@@ -23,6 +23,8 @@ from perdure.worker.outbox import REFUSALS, Outbox
 from perdure.worker.outbox_file import Content, Kept, OutboxFile, keep_evidence, mark_of, paths_of
 from perdure.worker.pace import rest
 from perdure.worker.reports import MAX_REPORTS, in_its_place
+from perdure.worker.shelf import Shelf
+from perdure.worker.spool import Spool
 
 log = get_log(__name__)
 
@@ -40,6 +42,7 @@ class Heirs:
 
     def __init__(self, source: TaskSource, link: Link, outbox: Outbox, clock: Clock) -> None:
         self._source, self._link, self._outbox, self._clock = source, link, outbox, clock
+        self._shelf = Shelf.over(source, Spool(outbox.folder, ""))
         self._trouble = Trouble("heritage")
         self._seen: dict[Path, tuple[int, str]] = {}
         """Files that held nothing for these queues: their size then, and the queues."""
@@ -73,6 +76,8 @@ class Heirs:
                 else:
                     self._bare.add(path)
             finally:
+                if empty:  # while it is locked: nobody else looks at what lies beside it
+                    await asyncio.to_thread(Spool(self._outbox.folder, path.stem).clear)
                 await asyncio.to_thread(partial(file.close, remove=empty))
 
     def _candidates(self) -> list[Path]:
@@ -134,6 +139,8 @@ class Heirs:
         await asyncio.to_thread(self._note, file, [(substitute, answers[0])])
 
     async def _say(self, worker: str, reports: list[Report]) -> list[Answer]:
+        if self._shelf is not None:
+            await self._shelf.send(worker, reports)
         failpoints.hit("worker.bequest.send")
         answers = await self._source.report(worker, reports)
         failpoints.hit("worker.bequest.received")

@@ -193,6 +193,7 @@ def _request(call: Call) -> dict[str, Any]:
         "main": _main() if function.__module__ == "__main__" else _surroundings(),
         "args": dict(call.args),
         "at_most_once": call.at_most_once,
+        "spool": None if call.spool is None else [str(call.spool.folder), call.spool.worker],
         "memory_bytes": call.definition.options.memory_bytes,
         "context": {name: getattr(context, name) for name in facts},
     }

@@ -174,8 +174,7 @@ class Worker:
         finally:
             with anyio.CancelScope(shield=True):
                 await self._runners.close(wait=not self.left_running)
-            if self._outbox is not None:
-                self._outbox.close()
+            self._reports.close()
             log.info("worker.stopped", worker=self.id, left_running=self.left_running)
 
     def stop(self, drain_seconds: float | None = None) -> None:

@@ -24,6 +24,8 @@ from perdure.worker.link import Link, Trouble, why
 from perdure.worker.outbox import Outbox
 from perdure.worker.outbox_file import Kept
 from perdure.worker.pace import Backoff, rest
+from perdure.worker.shelf import Shelf
+from perdure.worker.spool import Spool
 
 log = get_log(__name__)
 
@@ -52,6 +54,8 @@ class Reports:
         """`outbox` keeps the results of acting tasks on the disk before they are first told."""
         self._source, self._worker, self._clock = source, worker, clock
         self._link, self._outbox = link, outbox
+        self.shelf = Shelf.over(source, Spool.beside(None if outbox is None else outbox.folder, worker))
+        """Where results go that are too large for a log; None: nowhere."""
         self._queue: deque[_Entry] = deque()
         self._wake = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -81,6 +85,15 @@ class Reports:
         self.idle.clear()
         self._wake.set()
 
+    def close(self) -> None:
+        """Let go of the disk. What is left in the outbox is for the next worker."""
+        if self._outbox is not None:
+            self._outbox.close()
+        if self.shelf is not None:
+            if not self._queue:
+                self.shelf.spool.clear()
+            self.shelf.spool.close()
+
     async def run(self) -> None:
         """Deliver. Never returns."""
         while True:
@@ -105,6 +118,8 @@ class Reports:
         self._hurry.clear()
         await self._keep(batch)
         try:
+            if self.shelf is not None:
+                await self.shelf.send(self._worker, (entry.report for entry in batch))
             answers = await self._send([entry.report for entry in batch])
         except (InvalidInput, LimitExceeded) as error:  # the request was understood and refused: not again like this
             self._refused(batch, error)
@@ -120,7 +135,7 @@ class Reports:
         for entry, answer in said:
             self._queue.popleft()
             _note(entry, answer)
-            self._answered(entry.grip)
+            self._over(entry)
         if self._outbox is not None:
             await self._outbox.answered([(one.kept, answer) for one, answer in said if one.kept is not None])
 
@@ -141,6 +156,11 @@ class Reports:
             raise InternalError(f"{len(reports)} reports were sent and {len(answers)} answers came back")
         return answers
 
+    def _over(self, entry: _Entry) -> None:
+        if self.shelf is not None:
+            self.shelf.forget(entry.report, (one.report for one in self._queue))
+        self._answered(entry.grip)
+
     def _refused(self, batch: list[_Entry], error: InvalidInput | LimitExceeded) -> None:
         """Find the one that cannot be taken, and say instead of it that there is a result which cannot be stored."""
         if len(batch) > 1:
@@ -150,7 +170,7 @@ class Reports:
         facts = {"execution": entry.report.execution, "task": entry.report.address, "reason": why(error)}
         if entry.substitute:
             log.error("worker.result_undeliverable", **facts)
-            self._answered(entry.grip)
+            self._over(entry)
             return
         log.warning("worker.result_not_taken", **facts, action="reporting a failure in its place")
         self._queue.appendleft(_Entry(entry.grip, in_its_place(entry.report, error), 0, substitute=True))

@@ -24,8 +24,10 @@ from perdure.flow.context import Context
 from perdure.flow.driver import Function, Run
 from perdure.flow.durable import DurableDefinition, run_durable
 from perdure.flow.journal import Journal, whole_log
+from perdure.flow.large import Large
 from perdure.flow.parked import Live, ParkedRuns
 from perdure.log import get_log
+from perdure.worker.large import LargeValues
 
 log = get_log(__name__)
 
@@ -76,6 +78,7 @@ class Stable:
         self._definitions = definitions
         self._clock = clock
         self._random = random
+        self._large = LargeValues.over(journals, clock)
         self._lock = threading.Lock()
         """Guards `_leases`, which another loop renews."""
         self._leases: dict[str, Lease] = {}
@@ -193,7 +196,7 @@ class Stable:
             return kept, events + (await journal.events(last) if claimed.last_seq > last else [])
         events = await whole_log(journal, events, claimed.last_seq)
         definition = self._definitions[FunctionLane(claimed.name, claimed.build)]
-        function = function_of(definition, events[0].data["input"], claimed.tokens)
+        function = function_of(definition, events[0].data["input"], claimed.tokens, self._large)
         run = Run(claimed.execution, function, self._clock, self._new_id)
         run.on_real_io = partial(self._waits_outside, claimed.execution)
         return Live(run, claimed.fence), events
@@ -222,9 +225,11 @@ def _say_real_io(execution: str, places: list[str]) -> None:
     )
 
 
-def function_of(definition: DurableDefinition, input: Any, tokens: Issuer | None) -> Function:
+def function_of(
+    definition: DurableDefinition, input: Any, tokens: Issuer | None, large: Large | None = None
+) -> Function:
     async def function(ctx: Context) -> Any:
-        ctx.issuer = tokens
+        ctx.issuer, ctx.large = tokens, large
         return await run_durable(ctx, definition, input)
 
     return function

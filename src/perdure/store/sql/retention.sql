@@ -79,3 +79,7 @@ DELETE FROM tagged WHERE shard = :shard AND execution = :execution;
 -- name: forget_lineage
 -- Where it came from, and its tags.
 DELETE FROM lineage WHERE shard = :shard AND execution = :execution;
+
+-- name: forget_blob_uses
+-- What its log referred to. The content goes later, if no other log refers to it.
+DELETE FROM blob_uses WHERE shard = :shard AND execution = :execution;

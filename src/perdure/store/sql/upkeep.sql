@@ -46,6 +46,8 @@ SELECT * FROM (
     WHERE NOT EXISTS (SELECT 1 FROM executions e WHERE e.shard = r.shard AND e.id = r.execution)
     UNION SELECT 'tagged', r.shard, r.execution FROM tagged r
     WHERE NOT EXISTS (SELECT 1 FROM executions e WHERE e.shard = r.shard AND e.id = r.execution)
+    UNION SELECT 'blob_uses', r.shard, r.execution FROM blob_uses r
+    WHERE NOT EXISTS (SELECT 1 FROM executions e WHERE e.shard = r.shard AND e.id = r.execution)
 ) lost ORDER BY 1, 2, 3 LIMIT :limit;
 
 -- name: ownership_without_row
@@ -89,6 +91,17 @@ ORDER BY t.shard, t.execution, t.tag LIMIT :limit;
 SELECT shard, execution, address, state FROM tasks
 WHERE state IN ('leased', 'begun') AND (worker IS NULL OR (lease_until_ms IS NULL AND queue <> ''))
 ORDER BY shard, execution, address LIMIT :limit;
+
+-- name: uses_without_blob
+-- References in logs to content that is not there, or not whole.
+SELECT u.shard, u.execution, u.hash FROM blob_uses u
+WHERE NOT EXISTS (SELECT 1 FROM blobs b WHERE b.company = u.company AND b.hash = u.hash AND b.whole = 1)
+ORDER BY u.shard, u.execution, u.hash LIMIT :limit;
+
+-- name: blobs_after
+-- Whole blobs, a page at a time.
+SELECT company, hash, bytes FROM blobs WHERE (company, hash) > (:company, :hash) AND whole = 1
+ORDER BY company, hash LIMIT :limit;
 
 -- name: executions_by_state
 -- How many executions are in each state. The logs of rooms are none.
