@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from perdure import Agent, AgentHandle, AgentRuntime, Conflict, InvalidInput, tool
-from perdure.client.ledger import account_of, executions_of, verify
+from perdure.client.ledger import executions_of, verify
 from perdure.models.catalog import Catalog
 from perdure.models.port import ModelReply, ModelRequest
 from perdure.models.scripted import call, say
+from perdure.wire.account import account_of
 from runtimes import runtime_at
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "0.1" / "perdure.db"

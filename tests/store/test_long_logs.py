@@ -7,8 +7,6 @@ from typing import Any, cast
 import pytest
 
 from engine_bench import COMPANY, Bench, completion, once, step
-from perdure.client.ledger import account_of
-from perdure.client.pages import all_effects, all_tasks
 from perdure.core.items import AwaitSignal
 from perdure.core.views import EffectFilter, ExecutionView
 from perdure.engine.claim import Claimed
@@ -20,6 +18,8 @@ from perdure.engine.query import PAGE, PAGE_BYTES, events_page, execution_view
 from perdure.engine.query_tasks import tasks_view
 from perdure.engine.signal import Signal, signal
 from perdure.store.protocol import Reads, Row
+from perdure.wire.account import account_of
+from perdure.wire.pages import all_effects, all_tasks
 
 REPLIES, CALLS = 1_500, 1_100
 REPLY = (

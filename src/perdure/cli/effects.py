@@ -55,7 +55,7 @@ class Wanted:
 
     async def addresses(self, api: HttpApi, execution: str) -> frozenset[str]:
         """Return where all those of an execution stand."""
-        from perdure.client.pages import all_effects
+        from perdure.wire.pages import all_effects
 
         return frozenset([one.address async for one in all_effects(api, execution, **self._filters())])
 

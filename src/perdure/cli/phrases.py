@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import cast
 
 from perdure.core.codec import Json
+from perdure.core.spoken import plural as plural
 
 SHORT = 60
 """Characters of a value in a table."""
@@ -58,11 +59,6 @@ def short_id(given: str) -> str:
     """Return enough of an id to tell it from its neighbours: `wrk_…6dgca4`."""
     prefix, _, rest = given.rpartition("_")
     return f"{prefix}_…{rest[-6:]}" if len(rest) > 10 else given
-
-
-def plural(count: int, noun: str) -> str:
-    """Return `1 call`, `2 calls`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def plain(text: str) -> str:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from perdure.cli.connect import AsJson, Execution, Server, ask
 
 if TYPE_CHECKING:
-    from perdure.client.ledger import Account
     from perdure.core.views import EffectView
+    from perdure.wire.account import Account
 
 
 def prove(execution: Execution, server: Server = None, as_json: AsJson = False) -> None:
@@ -19,7 +19,7 @@ def prove(execution: Execution, server: Server = None, as_json: AsJson = False) 
     """
     from perdure.cli import failure
     from perdure.cli.terminal import print_json
-    from perdure.client.ledger import account_of
+    from perdure.wire.account import account_of, verdict_of
 
     found = ask(server, lambda api: account_of(api, execution))
     verdict, sure = verdict_of(found)
@@ -41,46 +41,6 @@ def prove(execution: Execution, server: Server = None, as_json: AsJson = False) 
         _show(found, verdict, sure)
     if sure is not True:
         failure.stop(failure.FAILED)
-
-
-def verdict_of(found: Account) -> tuple[str, bool | None]:
-    """Return the closing line, and whether nothing can have been done twice: None if the log proves nothing."""
-    from perdure.cli.phrases import plural
-
-    if not found.verified.holds:
-        return f"Nothing is proven: {found.verified.why}.", None
-    twice = [one for one in found.effects if one.confirmed > 1]
-    doubted = [one for one in found.effects if one.doubt and one.confirmed <= 1]
-    paid = [one for one in found.model_calls if one.doubt]
-    tried = [one for one in found.steps if one.doubt]
-    parts = [
-        f"{plural(len(twice), 'effect')} reported done more than once" if twice else "",
-        f"{plural(len(doubted), 'effect')} possibly done more than once" if doubted else "",
-        f"{plural(len(paid), 'model call')} possibly paid twice" if paid else "",
-        f"{plural(len(tried), 'step')} possibly tried twice" if tried else "",
-    ]
-    unknown = sum(one.state == _uncertain() for one in found.effects)
-    open_ends = f" Whether {plural(unknown, 'effect')} happened at all is unknown." if unknown else ""
-    if said := ", ".join(part for part in parts if part):
-        return f"{'Yes' if twice else 'Possibly'}: {said}, as the lines above say.{open_ends}", False
-    simulated = sum(one.simulated for one in found.effects) + sum(one.simulated for one in found.steps)
-    counts = f"{plural(sum(not one.simulated for one in found.effects), 'effect')}, "
-    counts += f"{plural(len(found.model_calls), 'model call')}{f', {simulated} simulated' if simulated else ''}"
-    return f"No: nothing was done or paid twice ({counts}; {_covered(found)}).{open_ends}", True
-
-
-def _uncertain() -> str:
-    from perdure.core import states
-
-    return states.Task.UNCERTAIN
-
-
-def _covered(found: Account) -> str:
-    from perdure.cli.phrases import plural
-
-    log = found.verified
-    older = f"; the first {log.unhashed} are older than the chain and not covered" if log.unhashed else ""
-    return f"all {plural(log.events, 'event')} hashed, up to {log.head or 'none'}{older}"
 
 
 def _show(found: Account, verdict: str, sure: bool | None) -> None:

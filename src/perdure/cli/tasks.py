@@ -29,7 +29,7 @@ app = typer.Typer(help="See the tool calls of an execution; retry one that has f
 @app.command("list")
 def list_command(execution: Execution, server: Server = None, as_json: AsJson = False) -> None:
     """List the tool calls of an execution in the order they were asked for: tries, workers, how far they are."""
-    from perdure.client.pages import all_tasks
+    from perdure.wire.pages import all_tasks
 
     found = ask(server, lambda api: all_tasks(api, execution))
     if as_json:

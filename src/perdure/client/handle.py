@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, TypedDict, Unpack
 
 from perdure.client.large import sent_whole
-from perdure.client.pages import all_tasks
 from perdure.client.results import AgentResult, AgentStatus, result_of, status_of
 from perdure.client.stream_events import AgentEvent, stream_event
 from perdure.client.values import Connection, Values
@@ -18,6 +17,7 @@ from perdure.core.codec import Json
 from perdure.core.events import Event
 from perdure.core.views import ApprovalView, Decision, EffectView, Finding, ForkEdits, Ruling, TaskView
 from perdure.errors import Conflict
+from perdure.wire.pages import all_tasks
 
 
 class ForkChanges(TypedDict, total=False):

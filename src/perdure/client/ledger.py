@@ -10,73 +10,24 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
-from perdure.client.pages import all_effects
 from perdure.core import codec
-from perdure.core.chain import Checked, Follower, Link, LogPage
+from perdure.core.chain import Follower, Link, LogPage
 from perdure.core.events import Event, Kind
-from perdure.core.ledger import InlineSteps, ModelCalls, effects_of
-from perdure.core.views import EffectView, InlineStepView, ModelCallView
+from perdure.core.ledger import effects_of
+from perdure.core.views import EffectView
 from perdure.errors import InvalidInput
 from perdure.wire import codec as wire
+from perdure.wire.account import Verified, event_of, pages_of, verified
 from perdure.wire.api import Api
-
-
-@dataclass(frozen=True, slots=True)
-class Verified:
-    """What following one log found."""
-
-    execution: str
-    events: int
-    unhashed: int
-    """So many events at the beginning are older than the chain: it does not cover them."""
-    head: str
-    broken_at: int | None
-    """The first `seq` that is not what it was; None if all are."""
-    why: str
-
-    @property
-    def holds(self) -> bool:
-        return self.broken_at is None
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """One execution: whether its log holds, and what the log says it did."""
-
-    verified: Verified
-    agent: str
-    state: str
-    effects: tuple[EffectView, ...]
-    """Empty if the log does not hold: it says nothing then."""
-    model_calls: tuple[ModelCallView, ...]
-    steps: tuple[InlineStepView, ...] = ()
-    """Those that a durable function ran itself."""
-
-
-async def account_of(api: Api, execution: str) -> Account:
-    """Read a whole log, follow its chain, and tell what it says. Raises `NotFound`."""
-    follower, calls, steps, page = Follower(execution), ModelCalls(), InlineSteps(), None
-    async for page in _pages(api, execution):
-        follower.take(page.links)
-        links = [] if follower.broken else [link for link in page.links if link.seq <= page.events]  # no evidence
-        for event in map(_event, links):
-            calls.take(event)
-            steps.take(event)
-    assert page is not None
-    verified = _verified(execution, follower.end(page.head, page.last_seq))
-    if not verified.holds:
-        return Account(verified, page.agent, page.state, (), ())
-    effects = [one async for one in all_effects(api, execution)]  # with the attempts under way, which no log knows
-    return Account(verified, page.agent, page.state, tuple(effects), tuple(calls.found), tuple(steps.found))
 
 
 async def verify(api: Api, execution: str) -> Verified:
     """Follow one chain, a page at a time. Raises `NotFound`."""
     follower, page = Follower(execution), None
-    async for page in _pages(api, execution):
+    async for page in pages_of(api, execution):
         follower.take(page.links)
     assert page is not None
-    return _verified(execution, follower.end(page.head, page.last_seq))
+    return verified(execution, follower.end(page.head, page.last_seq))
 
 
 async def executions_of(api: Api, *, agent: str | None = None) -> AsyncIterator[str]:
@@ -95,11 +46,11 @@ async def export(api: Api, execution: str, addresses: frozenset[str]) -> AsyncIt
     """Yield the lines of one execution: its whole log, of its effects those at `addresses`, and the log's end."""
     events: list[Event] = []
     page = None
-    async for page in _pages(api, execution):
+    async for page in pages_of(api, execution):
         for link in page.links:
             yield _line("event", {"execution": execution, **asdict(link)})
             if link.kind != Kind.STEP_RECORDED:  # what models said tells of no effect, and is most of a log
-                events.append(_event(link))
+                events.append(event_of(link))
     assert page is not None
     for effect in effects_of(execution, page.agent, events):
         if effect.address in addresses:
@@ -157,7 +108,7 @@ class _Reading:
             link = wire.read(Link, rest)
             self.follower.take([link])
             if link.kind != Kind.STEP_RECORDED:
-                self.events.append(_event(link))
+                self.events.append(event_of(link))
         except (ValueError, KeyError, TypeError, InvalidInput) as error:
             self.problem = self.problem or f"a record of it cannot be read: {error}"
 
@@ -166,7 +117,7 @@ class _Reading:
             page = wire.read(LogPage, {"links": [], **{name: record[name] for name in _END}})
         except (KeyError, InvalidInput):
             return _broken(self.execution, 0, "the record of its end is incomplete")
-        found = _verified(self.execution, self.follower.end(page.head, page.last_seq))
+        found = verified(self.execution, self.follower.end(page.head, page.last_seq))
         if not found.holds:
             return found
         if self.problem:
@@ -177,25 +128,6 @@ class _Reading:
                 why = f"the effect at {effect.get('address')!r} is not what the log says"
                 return _broken(self.execution, found.events, why, next(iter(effect.get("seqs") or [0])))
         return found
-
-
-async def _pages(api: Api, execution: str) -> AsyncIterator[LogPage]:
-    """Yield a log page by page; the last one says where the log ended when it was read."""
-    after = 0
-    while True:
-        page = await api.log(execution, after=after)
-        yield page
-        if not page.links or page.links[-1].seq >= page.last_seq:
-            return
-        after = page.links[-1].seq
-
-
-def _event(link: Link) -> Event:
-    return Event(link.seq, Kind(link.kind), link.address, link.digest, codec.decode(link.data), link.at_ms)
-
-
-def _verified(execution: str, found: Checked) -> Verified:
-    return Verified(execution, found.links, found.unhashed, found.head, found.broken_at, found.why)
 
 
 def _broken(execution: str, events: int, why: str, at: int = 0) -> Verified:

@@ -17,3 +17,8 @@ def span(ms: int) -> str:
         if seconds >= 2 * size:
             return f"{seconds // size:.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def plural(count: int, noun: str) -> str:
+    """Return `1 call`, `2 calls`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
