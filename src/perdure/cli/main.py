@@ -21,6 +21,7 @@ from perdure.cli.doctor import doctor
 from perdure.cli.mcp import mcp
 from perdure.cli.prove import prove
 from perdure.cli.server import server
+from perdure.cli.ui import ui
 from perdure.cli.worker import worker
 from perdure.errors import PerdureError
 
@@ -66,6 +67,7 @@ def build_app(*, with_skills: bool = True) -> typer.Typer:
     app.command(short_help="Kill a client and a server, and see the run end right.")(demo)
     app.command(short_help="Run a server.")(server)
     app.command(short_help="Run the tools of agents.")(worker)
+    app.command(short_help="Print a link that signs a browser in to the web UI.")(ui)
     app.add_typer(executions.app, name="executions", short_help="See what runs and what happened; steer it.")
     app.add_typer(approvals.app, name="approvals", short_help="Decide about the calls that wait for a person.")
     app.add_typer(schedules.app, name="schedules", short_help="Begin executions by the calendar.")

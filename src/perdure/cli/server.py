@@ -295,6 +295,7 @@ def _tell_ready(plan: Plan, node: Node, ready: Ready) -> None:
             "store": plan.store,
             "state_file": str(plan.options.state_file),
             "key": ready.key if ready.key_is_new else None,
+            "login": ready.login or None,
         }
         print(json.dumps(facts), flush=True)  # noqa: T201 - the one line that programs wait for
         return

@@ -23,6 +23,9 @@ def show_ready(plan: Plan, node: Node, ready: Ready) -> None:
     facts.add_column(overflow="fold")
     facts.add_row("store", home_short(plan.store))
     facts.add_row("key", _key(plan, ready))
+    facts.add_row(
+        "web", f"{ready.login}\n(signs one browser in, once, within ten minutes)" if ready.login else ready.url
+    )
     if plan.agents:
         facts.add_row("serves", ", ".join(agent.name for agent in plan.agents))
     out = console()

@@ -13,6 +13,7 @@ from perdure.client.functions import HttpFunctionSource
 from perdure.client.http_blobs import HttpBlobs
 from perdure.client.http_queues import HttpQueues
 from perdure.client.http_rooms import HttpRooms
+from perdure.client.http_screen import HttpScreen
 from perdure.client.http_secrets import HttpSecrets
 from perdure.client.http_waits import HttpSchedules, HttpWaits
 from perdure.client.tasks import HttpTaskSource
@@ -48,7 +49,7 @@ _GRACE_SECONDS = 10
 """For the network, beside that."""
 
 
-class HttpApi(HttpWaits, HttpSchedules, HttpQueues, HttpRooms, HttpSecrets, HttpBlobs):
+class HttpApi(HttpWaits, HttpSchedules, HttpQueues, HttpRooms, HttpSecrets, HttpBlobs, HttpScreen):
     """`Api` of the company that the key belongs to, at `url`. Belongs to the event loop that first uses it."""
 
     def functions(self) -> HttpFunctionSource:

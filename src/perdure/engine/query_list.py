@@ -37,7 +37,7 @@ def execution_page(
         "limit": limit + 1,
     }
     rows = _rows(reads, wanted, window)
-    items = tuple(_summary(row) for row in rows[:limit])
+    items = tuple(summary_of(row) for row in rows[:limit])
     return Page(items, items[-1].id if len(rows) > limit else None)
 
 
@@ -78,7 +78,7 @@ def _newest(found: Iterable[list[Row]]) -> list[Row]:
     return sorted((row for rows in found for row in rows), key=lambda row: row["id"], reverse=True)
 
 
-def _summary(row: Row) -> ExecutionSummary:
+def summary_of(row: Row) -> ExecutionSummary:
     facts: dict[str, Any] = {name: row[name] for name in _SHOWN}
     return ExecutionSummary(**facts, tags=tags_in(row["tags"]))
 

@@ -5,7 +5,7 @@ An ASGI application over a `Backend` (backend.py). It owns no socket, store or t
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from fastapi import FastAPI
@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from perdure.core.ports import Clock
+from perdure.core.ports import Clock, Random
 from perdure.errors import InternalError, PerdureError, Retryable, UserError
 from perdure.log import get_log
 from perdure.server import guard, openapi
@@ -23,14 +23,16 @@ from perdure.server.auth import Gate, KeyGate, OpenGate
 from perdure.server.backend import Backend
 from perdure.server.call import CALL, Call
 from perdure.server.guard import ClientGone, Guard, Head
+from perdure.server.logins import Logins, new_link
 from perdure.server.mcp_door import McpDoor
 from perdure.server.open_tokens import OpenTokens, secret_in, shown
 from perdure.server.options import ServeOptions
+from perdure.server.pages import pages, send_page
 from perdure.server.reply import error_headers, send_error, send_json
-from perdure.server.routes import blobs, control, rooms
+from perdure.server.routes import blobs, control, rooms, screen
 from perdure.server.routes.functions import WORKER_OPERATIONS
 from perdure.server.stream import Streams
-from perdure.system import SystemClock
+from perdure.system import SystemClock, SystemRandom
 from perdure.wire import codec, routes, strict
 from perdure.wire.errors import dump_error, status_of
 from perdure.wire.state_file import proof
@@ -50,14 +52,19 @@ class App:
         options: ServeOptions | None = None,
         *,
         clock: Clock | None = None,
+        random: Random | None = None,
         gate: Gate | None = None,
     ) -> None:
-        """`gate` says who asks; by default the store's keys do, or nobody where `options` ask for none."""
+        """`gate` says who asks; by default the store's keys and the sessions of browsers do, or nobody where `options`
+        ask for none."""
         options = options or ServeOptions()
         self._backend = backend
         self._limits = options.limits
         self._guard = Guard(options)
-        self._gate: Gate = gate or (KeyGate(backend) if options.auth else OpenGate())
+        self._random = random or SystemRandom()
+        self._logins = Logins(backend, self._random, public_url=options.public_url)
+        self._keys = KeyGate(backend, self._logins.session_in)
+        self._gate: Gate = gate or (self._keys if options.auth else OpenGate())
         clock = clock or SystemClock()
         self._streams = Streams(clock, options.beat_seconds)
         self._tokens = OpenTokens(backend, clock)
@@ -93,24 +100,15 @@ class App:
         if secret := secret_in(path):
             await self._tokens.answer(secret, scope, head, receive, progress)
             return
-        principal = await self._gate.admit(head)
-        if not self._backend.accepting:
-            raise Retryable("The server is going down; it will be back, or another one is there.", code="draining")
-        most = guard.check_body(scope["method"], path, head)
-        raw = await guard.read_body(receive, most) if most else b""
-        call = Call(
-            principal=principal,
-            api=self._backend.api(principal.company),
-            tasks=self._backend.tasks(principal.company),
-            functions=self._backend.functions(principal.company),
-            head=head,
-            raw=raw,
-            body=strict.parse(raw) if raw and not guard.is_piece(scope["method"], path) else None,
-            streams=self._streams,
-            limits=self._limits,
-            receive=receive,
-            send=progress,
-        )
+        if scope["method"] in ("GET", "HEAD") and (page := pages().find(path)):
+            await send_page(page, scope, progress)
+            return
+        if b"cookie" in head and b"authorization" not in head:
+            guard.check_page(scope["method"], head)
+        if path == routes.SESSION and scope["method"] in ("POST", "DELETE"):
+            await self._sign(scope["method"], head, receive, progress)
+            return
+        call = await self._call(scope["method"], path, head, receive, progress)
         if path == routes.MCP:
             if scope["method"] != "POST":
                 raise _wrong_method(scope["method"], path, "POST")
@@ -126,6 +124,44 @@ class App:
         reply = await operation.run(call, codec.read(operation.takes, call.body))
         if reply is not None:
             await send_json(progress, reply)
+
+    async def _call(self, method: str, path: str, head: Head, receive: Receive, send: Send) -> Call:
+        """Let a request in, and read it."""
+        principal = await self._gate.admit(head)
+        self._must_accept()
+        most = guard.check_body(method, path, head)
+        raw = await guard.read_body(receive, most) if most else b""
+        known_by = "key" if b"authorization" in head else "session"
+        return Call(
+            principal=principal,
+            api=self._backend.api(principal.company),
+            tasks=self._backend.tasks(principal.company),
+            functions=self._backend.functions(principal.company),
+            head=head,
+            raw=raw,
+            body=strict.parse(raw) if raw and not guard.is_piece(method, path) else None,
+            streams=self._streams,
+            limits=self._limits,
+            receive=receive,
+            send=send,
+            changes=self._backend.changes(principal.company),
+            known_by="nothing" if isinstance(self._gate, OpenGate) else known_by,
+            new_link=partial(new_link, self._backend, principal, self._random),
+        )
+
+    async def _sign(self, method: str, head: Head, receive: Receive, send: Send) -> None:
+        """Sign a browser in or out: the only changes that need no key."""
+        self._must_accept()
+        if method == "POST":
+            await self._logins.redeem(head, receive, send)
+            return
+        if session := self._logins.session_in(head):
+            self._keys.forget(session)
+        await self._logins.end(head, send)
+
+    def _must_accept(self) -> None:
+        if not self._backend.accepting:
+            raise Retryable("The server is going down; it will be back, or another one is there.", code="draining")
 
     async def _answer_open(self, path: str, head: Head, send: Send) -> None:
         if path == routes.READY:
@@ -162,6 +198,7 @@ def control_app(version: str) -> FastAPI:
     """Return the routes of the control API and their description. Needs the call that `App` puts into the scope, and
     keeps nothing else, so all servers of a process share it."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
+    app.include_router(screen.router)  # first: /v1/executions/counts is no execution
     app.include_router(control.router)
     app.include_router(rooms.router)
     app.include_router(blobs.router)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,6 +22,8 @@ _MOST_REMEMBERED = 1024
 _SHORTEST_KEY = 20
 NOBODY = Principal(DEFAULT_COMPANY, "anonymous")
 """Who asks where nobody needs a key."""
+ADMIN = Principal(DEFAULT_COMPANY, "admin")
+"""Whoever runs the server."""
 
 
 class Gate(Protocol):
@@ -32,10 +35,12 @@ class Gate(Protocol):
 
 
 class KeyGate:
-    """Asks for a key on every request. Remembers hashes, never keys."""
+    """Asks for a key, or a session of a browser, on every request. Remembers hashes, never keys."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, session_in: Callable[[Head], str | None] = lambda head: None) -> None:
+        """`session_in` finds the secret of a session in a request that has no key."""
         self._backend = backend
+        self._session_in = session_in
         self._known: dict[bytes, tuple[Principal, float]] = {}
 
     async def admit(self, head: Head) -> Principal:
@@ -43,7 +48,7 @@ class KeyGate:
 
         Keys are compared by their hashes, so how long it takes tells nothing about how much of a guess was right.
         """
-        key = _bearer(head)
+        key = self._session(head) or _bearer(head)
         digest = hashlib.sha256(key.encode()).digest()
         now = asyncio.get_running_loop().time()
         known = self._known.get(digest)
@@ -52,14 +57,18 @@ class KeyGate:
         principal = await self._backend.authenticate(key)
         if principal is None:
             self._known.pop(digest, None)
-            raise Unauthorized(
-                "The API key is not one of this server's, or was revoked. Use the key that `perdure server` showed at "
-                "its first start, or one made for you."
-            )
+            raise _unknown(key)
         if len(self._known) >= _MOST_REMEMBERED:
             self._known.clear()
         self._known[digest] = (principal, now + REMEMBER_SECONDS)
         return principal
+
+    def forget(self, key: str) -> None:
+        """Believe a key no longer than until now: its session was ended here."""
+        self._known.pop(hashlib.sha256(key.encode()).digest(), None)
+
+    def _session(self, head: Head) -> str | None:
+        return None if b"authorization" in head else self._session_in(head)
 
 
 class OpenGate:
@@ -86,8 +95,17 @@ async def admin_key(backend: Backend, random: Random, previous: ServerState | No
         if found is not None and found.company == DEFAULT_COMPANY:
             return AdminKey(previous.key, is_new=False)
     key = PREFIX + base64.urlsafe_b64encode(random.token(32)).decode().rstrip("=")
-    await backend.add_key(DEFAULT_COMPANY, "admin", key)
+    await backend.add_key(ADMIN.company, ADMIN.name, key)
     return AdminKey(key, is_new=True)
+
+
+def _unknown(key: str) -> Unauthorized:
+    if not key.startswith(PREFIX):
+        return Unauthorized("This browser is not signed in any more. `perdure ui` prints a link that signs it in.")
+    return Unauthorized(
+        "The API key is not one of this server's, or was revoked. Use the key that `perdure server` showed at its "
+        "first start, or one made for you."
+    )
 
 
 def _bearer(head: Head) -> str:

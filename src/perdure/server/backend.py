@@ -7,6 +7,7 @@ from typing import Protocol
 from perdure.core.views import ServerInfo
 from perdure.engine.keys import Principal
 from perdure.errors import PerdureError
+from perdure.server.changes import Changes
 from perdure.wire.api import Api, FunctionSource, TaskSource
 
 
@@ -43,8 +44,25 @@ class Backend(Protocol):
         """Return the durable functions of one company. Called as `tasks` is."""
         ...
 
+    def changes(self, company: str) -> Changes:
+        """Return the looks at one company's executions. Called as `api` is."""
+        ...
+
     async def authenticate(self, key: str) -> Principal | None:
-        """Return whose key it is, or None if it is unknown or revoked. The edge remembers an answer for seconds."""
+        """Return whose key it is, or for whom a session acts, or None if it is unknown, revoked or over. The edge
+        remembers an answer for seconds."""
+        ...
+
+    async def add_link(self, who: Principal, secret: str) -> int:
+        """Keep a link that signs a browser in, and return when it ends."""
+        ...
+
+    async def redeem(self, link: str, session: str) -> Principal | None:
+        """Exchange a link for a session, once among all servers of the store; None if it is not good (any more)."""
+        ...
+
+    async def end_session(self, session: str) -> None:
+        """Forget a session. On return that is durable."""
         ...
 
     async def knows_token(self, secret: str) -> bool:

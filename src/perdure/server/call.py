@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from starlette.requests import Request
 from starlette.types import Receive, Send
 
 from perdure.engine.keys import Principal
+from perdure.server.changes import Changes
 from perdure.server.guard import Head
 from perdure.server.options import Limits
 from perdure.server.stream import Streams
 from perdure.wire.api import Api, FunctionSource, TaskSource
+from perdure.wire.bodies_screen import LinkView
 
 SPEAKS_FOR_ALL = frozenset({"admin", "anonymous"})
 """Names of keys that may act in anybody's name: whoever has one owns the server."""
@@ -37,6 +40,12 @@ class Call:
     limits: Limits
     receive: Receive
     send: Send
+    changes: Changes
+    """What happens to the company's executions."""
+    known_by: Literal["key", "session", "nothing"]
+    """What said whose request it is."""
+    new_link: Callable[[], Awaitable[LinkView]]
+    """Make a link that signs a browser in as the caller."""
 
     def by(self, given: str) -> str:
         """Return who is to stand in the log: the key's name, to which the caller may add one.

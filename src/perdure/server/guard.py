@@ -28,9 +28,11 @@ _SINGLE = frozenset(
         b"content-encoding",
         b"content-length",
         b"content-type",
+        b"cookie",
         b"host",
         b"last-event-id",
         b"origin",
+        b"sec-fetch-site",
         b"transfer-encoding",
         routes.CHALLENGE.encode(),
     }
@@ -38,6 +40,7 @@ _SINGLE = frozenset(
 _HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9_-][a-z0-9._-]*)(?::[0-9]{1,5})?")
 _JSON = re.compile(rb'application/json\s*(?:;\s*charset="?utf-8"?\s*)?', re.IGNORECASE)
 _WILDCARDS = frozenset({"0.0.0.0", "::", ""})
+_CHANGES_NOTHING = frozenset({"GET", "HEAD", "OPTIONS"})
 _NO_BODY = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
 _SMALL_BODY = 64 * 1024
 _LARGE = frozenset({routes.EXECUTIONS, routes.SCHEDULES, routes.MCP, *routes.WORKER} - {routes.BEGIN})
@@ -104,6 +107,19 @@ class Guard:
                 code="origin_refused",
                 origin=given[:200],
             )
+
+
+def check_page(method: str, head: Head) -> None:
+    """See that what a cookie stands for is asked for by a page of this server: browsers add cookies to whatever anybody
+    makes them send. Raises `UserError` (`no_origin`, `cross_site`)."""
+    site = head.get(b"sec-fetch-site", b"none")
+    if site not in (b"same-origin", b"none"):
+        raise UserError(f"A page of another site ({site.decode('latin-1')[:20]}) asks this.", code="cross_site")
+    if method not in _CHANGES_NOTHING and b"origin" not in head:
+        raise UserError(
+            f"A {method} with a cookie says by its Origin header which page asks for it. Programs use an API key.",
+            code="no_origin",
+        )
 
 
 def check_body(method: str, path: str, head: Head) -> int:

@@ -24,7 +24,8 @@ from perdure.core.views import ServerInfo
 from perdure.engine.claim import Claim, claim
 from perdure.engine.due import Sweep
 from perdure.engine.gist import Gists
-from perdure.engine.keys import AddKey, Principal, add_key, principal_of
+from perdure.engine.keys import PREFIX, AddKey, Principal, add_key, principal_of
+from perdure.engine.logins import AddLink, Redeem, add_link, end_session, redeem, session_of
 from perdure.engine.sweep import Drop, drop, take_over
 from perdure.errors import InternalError, PerdureError, Retryable, StoreFailed
 from perdure.log import get_log
@@ -32,6 +33,7 @@ from perdure.mailbox import Mailboxes
 from perdure.models.port import Models
 from perdure.server.alarm import with_alarms
 from perdure.server.bridge import Bridge
+from perdure.server.changes import Changes
 from perdure.server.company_models import CompanyModels
 from perdure.server.direct import DirectApi
 from perdure.server.elsewhere import Elsewhere
@@ -129,6 +131,7 @@ class Node:
         self._apis: dict[str, DirectApi] = {}
         self._sources: dict[str, DirectTaskSource] = {}
         self._functions: dict[str, DirectFunctionSource] = {}
+        self._changes: dict[str, Changes] = {}
         self._executor: Executor | None = None
         self._own_loop: ServiceLoop | None = None
         self._leave: Callable[[], None] | None = None
@@ -207,8 +210,26 @@ class Node:
         """Return what makes the secrets of a company's tokens, for whoever holds its executions."""
         return Issuer(company_key(self._store.token_key, company), self.public_url)
 
+    def changes(self, company: str) -> Changes:
+        found = self._changes.get(company)
+        if found is None:
+            found = self._changes[company] = Changes(self.bridge, company, self.parts.clock)
+        return found
+
     async def authenticate(self, key: str) -> Principal | None:
-        return await self.bridge.read(lambda reads: principal_of(reads, key))
+        if key.startswith(PREFIX):
+            return await self.bridge.read(lambda reads: principal_of(reads, key))
+        now_ms = self.parts.clock.wall_ms()
+        return await self.bridge.read(lambda reads: session_of(reads, key, now_ms))
+
+    async def add_link(self, who: Principal, secret: str) -> int:
+        return await self.bridge.run(add_link, AddLink(who, secret))
+
+    async def redeem(self, link: str, session: str) -> Principal | None:
+        return await self.bridge.run(redeem, Redeem(link, session))
+
+    async def end_session(self, session: str) -> None:
+        await self.bridge.run(end_session, session)
 
     async def knows_token(self, secret: str) -> bool:
         return await self.bridge.glance(lambda reads: reads.row("token_by_hash", token=hash_of(secret)) is not None)

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 
 from perdure.server.routes.functions import WORKER_OPERATIONS
 from perdure.wire import routes
+from perdure.wire.bodies_screen import SignInBody
 
 _REF = "#/components/schemas/{model}"
 _ERROR: dict[str, Any] = {
@@ -50,6 +51,7 @@ def describe(app: FastAPI, version: str) -> dict[str, Any]:
     paths: dict[str, Any] = document["paths"]
     paths.update(_worker_paths(schemas))
     paths[routes.MCP] = {"post": _mcp()}
+    paths.setdefault(routes.SESSION, {}).update(_session_operations(schemas))
     for path in sorted(routes.OPEN):
         done = {"200": {"description": "Yes", "content": {"application/json": {"schema": {"type": "object"}}}}}
         paths[path] = {"get": {"summary": "Is it there?", "security": [], "responses": done, "tags": ["open"]}}
@@ -68,6 +70,19 @@ def _mcp() -> dict[str, Any]:
         "operationId": "mcp",
         "requestBody": {"required": True, **content},
         "responses": {"200": {"description": "A reply of JSON-RPC", **content}},
+    }
+
+
+def _session_operations(schemas: dict[str, Any]) -> dict[str, Any]:
+    """Return what a browser signs in and out with; `App` answers it before it asks for a key."""
+    schema = TypeAdapter(SignInBody).json_schema(ref_template=_REF)
+    schemas["SignInBody"] = schema
+    body = {"required": True, "content": {"application/json": {"schema": {"$ref": _REF.format(model="SignInBody")}}}}
+    done: dict[str, Any] = {"204": {"description": "Done; the reply sets a cookie"}}
+    shared: dict[str, Any] = {"tags": ["open"], "security": []}
+    return {
+        "post": {**shared, "summary": "Sign a browser in by a link, once", "requestBody": body, "responses": {**done}},
+        "delete": {**shared, "summary": "Sign a browser out", "responses": {**done}},
     }
 
 

@@ -21,10 +21,11 @@ from perdure.core.ports import Clock, Random
 from perdure.errors import UserError
 from perdure.log import get_log
 from perdure.server.app import App
-from perdure.server.auth import AdminKey, Gate, admin_key
+from perdure.server.auth import ADMIN, AdminKey, Gate, admin_key
 from perdure.server.backend import Backend
 from perdure.server.connection import WatchedProtocol, protocol_for
 from perdure.server.listen import bind, room_for, url_of
+from perdure.server.logins import new_link
 from perdure.server.options import ServeOptions
 from perdure.system import SystemClock, SystemRandom
 from perdure.wire import state_file
@@ -48,6 +49,8 @@ class Ready:
     """The admin key; empty without `auth`."""
     key_is_new: bool
     """Show it: this is the only time."""
+    login: str = ""
+    """Where a browser signs in, once, within ten minutes; empty without `auth`."""
 
 
 async def serve(
@@ -67,14 +70,16 @@ async def serve(
     """
     with contextlib.closing(bind(options)) as listener:
         url = url_of(listener)
-        key = await _key(backend, options, random or SystemRandom())
-        server = _Server(backend, options, App(backend, options, clock=clock or SystemClock()))
+        random = random or SystemRandom()
+        key = await _key(backend, options, random)
+        login = (options.public_url or url) + (await new_link(backend, ADMIN, random)).path if options.auth else ""
+        server = _Server(backend, options, App(backend, options, clock=clock or SystemClock(), random=random))
 
         def started() -> None:
             _write_state(backend, options, url, key)
             if not options.auth:
                 log.warning("server.open_to_everybody", url=url, do="start it without --insecure-no-auth")
-            on_ready(Ready(url, key.key, key.is_new))
+            on_ready(Ready(url, key.key, key.is_new, login))
 
         try:
             with _signals_call(server.leave):

@@ -75,25 +75,25 @@ class Streams:
         raise Retryable("The server is going down; it will be back, or another one is there.", code="draining")
 
 
-class EventStream(Response):
-    """The log of an execution above `after`, and then what happens. Ends with `done` when the execution has ended."""
+class Lasting(Response):
+    """A reply that goes on until its client goes, the server leaves or `pump` is done; it beats while it is silent."""
 
     media_type = frames.MEDIA_TYPE
 
-    def __init__(self, streams: Streams, events: AsyncIterator[Event], company: str, most: int) -> None:
+    def __init__(self, streams: Streams, company: str, most: int) -> None:
+        """`most`: how many of them a company may have."""
         super().__init__(headers={"cache-control": "no-store", "x-accel-buffering": "no"})
         del self.headers["content-length"]
         self._streams = streams
-        self._events = events
         self._company = company
         self._most = most
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._streams.place(self._company, "event streams", self._most):
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-            await send(_piece(frames.OPENING))
+            await send(piece(frames.OPENING))
             try:
-                await self._streams.run(self._pump(send), receive)
+                await self._streams.run(self._beside_a_beat(send), receive)
             except ClientGone:
                 return
             except Retryable as error:
@@ -102,20 +102,36 @@ class EventStream(Response):
                 log.warning("http.stream_failed", code=error.code, error=error.message)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _pump(self, send: Send) -> None:
+    async def pump(self, send: Send) -> None:
+        """Send what there is to say."""
+        raise NotImplementedError
+
+    async def _beside_a_beat(self, send: Send) -> None:
         beats = asyncio.create_task(self._beat(send), name="http.beat")
         try:
-            async with aclosing(cast("Any", self._events)) as events:
-                async for event in events:
-                    await send(_piece(frames.frame_of(event)))
-            await send(_piece(frames.DONE))
+            await self.pump(send)
         finally:
             await _end(beats)
 
     async def _beat(self, send: Send) -> None:
         while True:
             await self._streams.clock.sleep(self._streams.beat_seconds)
-            await send(_piece(frames.BEAT))
+            await send(piece(frames.BEAT))
+
+
+class EventStream(Lasting):
+    """The log of an execution above `after`, and then what happens. Ends with `done` when the execution has ended."""
+
+    def __init__(self, streams: Streams, events: AsyncIterator[Event], company: str, most: int) -> None:
+        super().__init__(streams, company, most)
+        self._events = events
+
+    async def pump(self, send: Send) -> None:
+        """Send the log."""
+        async with aclosing(cast("Any", self._events)) as events:
+            async for event in events:
+                await send(piece(frames.frame_of(event)))
+        await send(piece(frames.DONE))
 
 
 async def _until_gone(receive: Receive) -> None:
@@ -131,5 +147,6 @@ async def _end(task: asyncio.Task[Any]) -> None:
         task.exception()
 
 
-def _piece(body: bytes) -> Message:
+def piece(body: bytes) -> Message:
+    """Return a part of a reply that goes on."""
     return {"type": "http.response.body", "body": body, "more_body": True}

@@ -11,6 +11,7 @@ from perdure.core.views import ServerInfo
 from perdure.engine.keys import DEFAULT_COMPANY, PREFIX, Principal
 from perdure.errors import PerdureError, Unauthorized
 from perdure.server.auth import REMEMBER_SECONDS, KeyGate, OpenGate, admin_key
+from perdure.server.changes import Changes
 from perdure.system import SystemRandom
 from perdure.wire.api import Api, FunctionSource, TaskSource
 from perdure.wire.state_file import ServerState
@@ -41,6 +42,18 @@ class Keys:
 
     async def add_key(self, company: str, name: str, key: str) -> None:
         self.known[key] = Principal(company, name)
+
+    def changes(self, company: str) -> Changes:
+        raise NotImplementedError
+
+    async def add_link(self, who: Principal, secret: str) -> int:
+        raise NotImplementedError
+
+    async def redeem(self, link: str, session: str) -> Principal | None:
+        raise NotImplementedError
+
+    async def end_session(self, session: str) -> None:
+        raise NotImplementedError
 
     def ready(self) -> bool:
         return True

@@ -14,3 +14,16 @@ SELECT company, name FROM api_keys WHERE hash = :hash AND revoked_ms IS NULL;
 -- name: any_key
 -- Whether there is any key at all.
 SELECT 1 AS one FROM api_keys WHERE revoked_ms IS NULL LIMIT 1;
+
+-- name: login_by_hash
+-- For whom a link or a session acts, if it is young enough.
+SELECT company, name FROM api_keys
+WHERE hash = :hash AND prefix = :kind AND created_ms > :after_ms AND revoked_ms IS NULL;
+
+-- name: delete_login
+-- Use a link up, or end a session; touches no row if somebody was faster.
+DELETE FROM api_keys WHERE hash = :hash AND prefix = :kind AND created_ms > :after_ms;
+
+-- name: delete_old_logins
+-- Forget links, or sessions, whose time is over.
+DELETE FROM api_keys WHERE prefix = :kind AND created_ms <= :before_ms;

@@ -53,3 +53,10 @@ SELECT COUNT(*) AS n FROM (
     SELECT e.id FROM executions e
     WHERE e.company = :company AND e.state = :state AND e.id < :before AND e.id > :above LIMIT :most
 ) AS few;
+
+-- name: some_of_agent
+-- The same, of those of one agent.
+SELECT COUNT(*) AS n FROM (
+    SELECT e.id FROM executions e
+    WHERE e.company = :company AND e.agent = :agent AND e.state = :state AND e.id < :before AND e.id > :above LIMIT :most
+) AS few;

@@ -1,0 +1,96 @@
+"""How a browser comes to act for a key: a link that is good once, and the session that it is exchanged for.
+
+Both are rows beside the keys, by their hashes, and no key themselves. They are in the store, so whichever server of a
+store redeems a link, no other does; and a session goes on wherever its browser is sent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perdure.engine.keys import Principal
+from perdure.store.operation import Steps, operation
+from perdure.store.protocol import Reads
+from perdure.store.tx import Tx
+
+LINK = "pdl_"
+"""What the secret of a link begins with."""
+SESSION = "pds_"
+LINK_MS = 10 * 60_000
+"""How long a link is good."""
+SESSION_MS = 14 * 24 * 3_600_000
+"""How long a session lasts."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddLink:
+    """A new link, whose secret the caller made. `who`: for whom its session will act."""
+
+    who: Principal
+    secret: str
+
+
+@dataclass(frozen=True, slots=True)
+class Redeem:
+    """A link, and the secret of the session that it is to become."""
+
+    link: str
+    session: str
+
+
+def _link(row: Redeem) -> tuple[str, ...]:
+    return (row.link,)
+
+
+@operation()
+def add_link(tx: Tx, rows: Sequence[AddLink]) -> Steps[int]:
+    """Keep links; forget those, and sessions, whose time is over. Returns when each ends, by the store's clock."""
+    yield ()
+    for kind, life_ms in ((LINK, LINK_MS), (SESSION, SESSION_MS)):
+        tx.run("delete_old_logins", kind=kind, before_ms=tx.now_ms - life_ms)
+    for row in rows:
+        _keep(tx, row.who, LINK, row.secret)
+    return [tx.now_ms + LINK_MS] * len(rows)
+
+
+@operation(keys=_link)
+def redeem(tx: Tx, rows: Sequence[Redeem]) -> Steps[Principal | None]:
+    """Exchange each link for a session, once. None for one that is unknown, too old, or was used."""
+    yield ()
+    return [_redeem(tx, row) for row in rows]
+
+
+@operation()
+def end_session(tx: Tx, rows: Sequence[str]) -> Steps[None]:
+    """Forget sessions. One that is unknown is forgotten already."""
+    yield ()
+    for secret in rows:
+        tx.run("delete_login", kind=SESSION, hash=_hash(secret), after_ms=0)
+    return [None] * len(rows)
+
+
+def session_of(reads: Reads, secret: str, now_ms: int) -> Principal | None:
+    """Return for whom a session acts, or None if there is no such one any more."""
+    row = reads.row("login_by_hash", kind=SESSION, hash=_hash(secret), after_ms=now_ms - SESSION_MS)
+    return None if row is None else Principal(row["company"], row["name"])
+
+
+def _redeem(tx: Tx, row: Redeem) -> Principal | None:
+    found = {"kind": LINK, "hash": _hash(row.link), "after_ms": tx.now_ms - LINK_MS}
+    link = tx.row("login_by_hash", **found)
+    # Whoever deletes the row has redeemed it: two servers may both have seen it.
+    if link is None or not tx.run("delete_login", **found):
+        return None
+    who = Principal(link["company"], link["name"])
+    _keep(tx, who, SESSION, row.session)
+    return who
+
+
+def _keep(tx: Tx, who: Principal, kind: str, secret: str) -> None:
+    tx.run("insert_key", hash=_hash(secret), company=who.company, name=who.name, prefix=kind, now_ms=tx.now_ms)
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()

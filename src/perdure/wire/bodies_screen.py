@@ -1,0 +1,77 @@
+"""What the frames of a user interface's event stream hold, and how it is signed in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from perdure.core.events import Event
+from perdure.core.views import ExecutionSummary
+
+_STRICT: dict[str, Any] = {"extra": "forbid"}
+
+
+@dataclass(frozen=True, slots=True)
+class FeedExecutions:
+    """Executions that are new or stand elsewhere than before; each as it stands now."""
+
+    items: tuple[ExecutionSummary, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FeedApprovals:
+    """How many decisions are waited for now."""
+
+    open: int
+
+
+@dataclass(frozen=True, slots=True)
+class FeedLog:
+    """What came to a log, in order."""
+
+    execution: str
+    items: tuple[Event, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FeedOf:
+    """Whose log has ended, or is unknown."""
+
+    execution: str
+
+
+@dataclass(frozen=True, slots=True)
+class CountsView:
+    """How many executions are in each state."""
+
+    counts: dict[str, int]
+    most: int
+    """No count goes higher: that many means that many or more."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignInBody:
+    """`POST /v1/session`: a link's secret."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+    link: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkView:
+    """Where a browser signs in, once."""
+
+    path: str = field(repr=False)
+    """To be appended to the server's address. What follows `#` is never sent to a server by opening it."""
+    expires_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    """Who asks."""
+
+    name: str
+    """Of the key."""
+    company: str
+    by: Literal["key", "session", "nothing"]
+    """What says so. `nothing`: this server asks for no key."""
