@@ -1,0 +1,153 @@
+"""The real processes behind the UI's tests: a server and workers, started, killed and started again on command.
+
+Reads commands from stdin, one JSON object a line, and answers each with one on stdout. Ends everything when stdin ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+from agents import AGENTS, SCRIPTS  # noqa: E402 - it is beside this file, in no package
+
+from perdure import AgentRuntime  # noqa: E402 - after the one above
+
+
+class House:
+    """One server on one store, and workers by name."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.gates = folder / "gates"
+        self.gates.mkdir()
+        self.server: subprocess.Popen[str] | None = None
+        self.workers: dict[str, subprocess.Popen[str]] = {}
+        self.url = self.key = ""
+
+    # -- commands ------------------------------------------------------------------------------------------------------
+
+    def start_server(self) -> dict[str, Any]:
+        """Start it, the second time where the first one was; return where a browser signs in."""
+        port = self.url.rpartition(":")[2] or "0"
+        scripts = [part for name, script in SCRIPTS.items() for part in ("--script", f"{name}=agents:{script}")]
+        command = ["server", "--json", "--port", port, "--store", str(self.folder / "perdure.db"), "--lease-ms", "2000"]
+        self.server = self._start("server", [*command, *scripts])
+        ready = self._line(self.server)
+        self.url, self.key = ready["url"], ready["key"] or self.key
+        return {"url": self.url, "login": ready["login"]}
+
+    def kill_server(self) -> dict[str, Any]:
+        """As a power cut does."""
+        assert self.server is not None
+        self._kill(self.server)
+        return {}
+
+    def start_worker(self, name: str, agents: list[str]) -> dict[str, Any]:
+        """Start a worker that serves some agents."""
+        targets = [f"agents:{agent}" for agent in agents]
+        command = ["worker", *targets, "--json", "--name", name, "--lease-ms", "1500"]
+        self.workers[name] = self._start(name, command)
+        self._line(self.workers[name])
+        return {}
+
+    def kill_worker(self, name: str) -> dict[str, Any]:
+        """As a power cut does."""
+        self._kill(self.workers.pop(name))
+        return {}
+
+    def start(self, agent: str, text: str, tags: list[str] | None = None) -> dict[str, Any]:
+        """Begin an execution."""
+        with AgentRuntime(self.url, api_key=self.key, serve_tools=False) as runtime:
+            handle = runtime.start(AGENTS[agent], text, tags=tuple(tags or ()))
+            return {"execution": handle.execution_id}
+
+    def open_gate(self, name: str) -> dict[str, Any]:
+        """Let a tool go on that waits."""
+        (self.gates / name).touch()
+        return {}
+
+    def begun(self, name: str, attempt: int) -> dict[str, Any]:
+        """Say whether a tool that waits has begun its nth attempt."""
+        return {"begun": (self.gates / f"{name}.begun-{attempt}").exists()}
+
+    def link(self) -> dict[str, Any]:
+        """Return another link."""
+        said = subprocess.run(
+            [sys.executable, "-m", "perdure", "ui", "--server", self.url, "--json"],
+            env=self._environ(),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return json.loads(said.stdout)
+
+    # -- processes -----------------------------------------------------------------------------------------------------
+
+    def end(self) -> None:
+        """Leave nothing running."""
+        for process in (*self.workers.values(), *([self.server] if self.server else ())):
+            self._kill(process)
+
+    def _start(self, name: str, arguments: list[str]) -> subprocess.Popen[str]:
+        with (self.folder / f"{name}.log").open("a") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "perdure", *arguments],
+                env=self._environ(),
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+
+    def _environ(self) -> dict[str, str]:
+        own = {name: value for name, value in os.environ.items() if not name.startswith("PERDURE_")}
+        paths = [str(HERE), *filter(None, [own.get("PYTHONPATH")])]
+        return own | {
+            "PYTHONPATH": os.pathsep.join(paths),
+            "XDG_STATE_HOME": str(self.folder / "state"),
+            "UI_TEST_GATES": str(self.gates),
+            "PERDURE_URL": self.url,
+            "PERDURE_API_KEY": self.key,
+        }
+
+    def _line(self, process: subprocess.Popen[str]) -> dict[str, Any]:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"a process ended with {process.wait()}; see the logs in {self.folder}")
+        return json.loads(line)
+
+    @staticmethod
+    def _kill(process: subprocess.Popen[str]) -> None:
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+        process.wait()
+
+
+def main() -> None:
+    """Serve commands until stdin ends."""
+    with tempfile.TemporaryDirectory(prefix="perdure-ui-") as folder:
+        house = House(Path(folder))
+        try:
+            for line in sys.stdin:
+                asked = json.loads(line)
+                try:
+                    said = getattr(house, asked.pop("do"))(**asked)
+                except Exception as error:  # noqa: BLE001 - the test that asked is told
+                    said = {"error": f"{type(error).__name__}: {error}"}
+                sys.stdout.write(json.dumps(said) + "\n")
+                sys.stdout.flush()
+        finally:
+            house.end()
+
+
+if __name__ == "__main__":
+    main()

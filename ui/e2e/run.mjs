@@ -1,0 +1,243 @@
+// The UI in a real browser against real processes: node e2e/run.mjs [PART OF A NAME]
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { browserPath, House, openBrowser, until } from "./house.mjs";
+
+if (!browserPath()) {
+  console.log("skipped: there is no Chromium here; name one with CHROMIUM=/path/to/it");
+  process.exit(77);
+}
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const house = await House.open();
+const { browser, close } = await openBrowser();
+const elsewhere = [];
+browser.on("request", (request) => {
+  const address = new URL(request.url());
+  if (address.origin !== house.url && !["blob:", "data:"].includes(address.protocol)) elsewhere.push(request.url());
+});
+
+async function open(path) {
+  const page = await browser.newPage();
+  page.problems = [];
+  page.on("pageerror", (error) => page.problems.push(error.message));
+  page.on("console", (message) => /Content Security Policy|Trusted/i.test(message.text()) && page.problems.push(message.text()));
+  await page.goto(house.url + path);
+  return page;
+}
+
+async function ask(path) {
+  const reply = await browser.request.get(house.url + path);
+  return reply.json();
+}
+
+async function accessible(page, what) {
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa", "best-practice"] }));
+  assert.deepEqual(violations.map((one) => `${what}: ${one.id}: ${one.nodes.map((node) => node.html.slice(0, 160)).join(" | ")}`), []);
+}
+
+const state = (id) => async () => (await ask(`/v1/executions/${id}`)).state;
+const ended = (id) => until(`the end of ${id}`, async () => (await state(id)()) === "completed");
+const tests = [];
+const test = (name, body) => tests.push([name, body]);
+
+test("a link signs a browser in once, and is gone from the address", async () => {
+  const page = await open("/executions");
+  await page.getByText("Sign in to Perdure").waitFor();
+  await accessible(page, "login");
+  await page.goto(house.login);
+  await page.getByRole("heading", { name: "Executions" }).waitFor();
+  assert.equal(new URL(page.url()).hash, "");
+  assert.equal(await page.evaluate(() => document.cookie), "");
+  const other = await browser.browser()?.newContext?.().catch(() => null);
+  if (other) {
+    const second = await other.newPage();
+    await second.goto(house.login);
+    await second.getByText("used already").waitFor();
+    await other.close();
+  }
+  await page.close();
+});
+
+test("the list is live, and is narrowed by its address", async () => {
+  const page = await open("/executions");
+  await page.getByText("Nothing has run yet").waitFor();
+  const id = await house.start("desk", "Order 1234 never arrived.", ["vip"]);
+  const row = page.locator(`[data-execution="${id}"]`);
+  await row.getByText("Waiting").waitFor();
+  await page.getByRole("button", { name: /^Waiting/ }).click();
+  assert.match(page.url(), /state=waiting/);
+  await row.waitFor();
+  await page.getByLabel("Filter by tag").fill("vip");
+  await page.keyboard.press("Enter");
+  await row.waitFor();
+  await page.goto(`${house.url}/executions?tag=nobody`);
+  await page.getByText("None is like that").waitFor();
+  await page.getByRole("button", { name: "Show all" }).click();
+  await row.waitFor();
+  await accessible(page, "executions");
+  await page.close();
+});
+
+test("a run grows while one looks on, outlives its worker and its server, and nothing is lost", async () => {
+  await house.do("start_worker", { name: "packer", agents: ["packing"] });
+  const id = await house.start("packing", "Pack box k");
+  await house.begun("k", 1);
+  const page = await open(`/executions/${id}`);
+  await page.getByText("First the order.").waitFor();
+  await page.getByRole("group").or(page.locator("details")).filter({ hasText: "pack" }).first().waitFor();
+  await house.do("kill_worker", { name: "packer" });
+  await house.do("start_worker", { name: "packer-2", agents: ["packing"] });
+  await house.begun("k", 2);
+  await page.getByText("1 lost").waitFor();
+  await house.do("kill_server");
+  await page.getByText("The server is away").waitFor();
+  await page.getByText("First the order.").waitFor();
+  await house.do("open_gate", { name: "k" });
+  await house.do("start_server");
+  await page.getByText("Box k is packed.").first().waitFor();
+  await page.getByText("The server is away").waitFor({ state: "detached" });
+  await page.getByText("Completed", { exact: true }).waitFor();
+  await page.getByRole("tab", { name: "Events" }).click();
+  const { items } = await ask(`/v1/executions/${id}/events?limit=1000`);
+  await page.getByText(`${items.length} events`).waitFor();
+  await accessible(page, "events");
+  for (const tab of ["Conversation", "Timeline", "Tasks", "Effects"]) {
+    await page.getByRole("tab", { name: tab }).click();
+    await page.waitForTimeout(300);
+    await accessible(page, tab);
+  }
+  await page.getByText("nothing was done or paid twice").waitFor();
+  assert.deepEqual(page.problems, []);
+  await page.close();
+});
+
+test("two tabs race for one approval: one decides, the other is told", async () => {
+  await house.do("start_worker", { name: "desk", agents: ["desk"] });
+  const [first, second] = [await open("/approvals"), await open("/approvals")];
+  const buttons = [first, second].map((page) => page.getByRole("button", { name: "Approve" }));
+  for (const button of buttons) await button.waitFor();
+  await first.getByText("DE02 1203 0000 0000 2020 51").waitFor();
+  await accessible(first, "approvals");
+  await second.route("**/v1/approvals", (route) => route.abort()); // it must not hear of it before it decides
+  await Promise.all([buttons[0].click(), buttons[1].click()]);
+  await until("one refusal", async () => (await first.getByRole("alert").count()) + (await second.getByRole("alert").count()) === 1 || (await first.getByText("Nothing waits for you").count()) > 0);
+  const [decided] = (await ask("/v1/approvals?state=resolved")).items;
+  assert.equal(decided.decision, "approve");
+  await ended(decided.execution);
+  assert.equal((await ask(`/v1/effects?execution=${decided.execution}`)).items[0].confirmed, 1);
+  for (const page of [first, second]) await page.close();
+});
+
+test("a call is made with what a person made of it, and what is no JSON is not sent", async () => {
+  const id = await house.start("desk", "Order 1234 never arrived.");
+  const page = await open("/approvals");
+  await page.getByText("The same as").waitFor();
+  await page.getByRole("button", { name: "Edit" }).click();
+  const field = page.getByLabel("Arguments, as JSON");
+  await accessible(page, "edit");
+  await field.fill("{ nonsense");
+  await page.getByText("This is not JSON").waitFor();
+  assert.ok(await page.getByRole("button", { name: "Approve these" }).isDisabled());
+  await field.fill('{"order": "1234", "amount_eur": "much", "to": "x"}');
+  await page.getByRole("button", { name: "Approve these" }).click();
+  await page.getByRole("dialog").getByRole("alert").waitFor();
+  await field.fill('{"order": "1234", "amount_eur": 10.5, "to": "DE02 0001", "note": ""}');
+  await page.getByRole("button", { name: "Approve these" }).click();
+  await ended(id);
+  await page.getByText("Nothing waits for you").waitFor();
+  assert.equal((await ask(`/v1/effects?execution=${id}`)).items[0].args.amount_eur, 10.5);
+  await page.close();
+});
+
+test("nobody knows what became of an effect until somebody rules", async () => {
+  await house.do("start_worker", { name: "shipper", agents: ["shipping"] });
+  const id = await house.start("shipping", "Ship order 77");
+  const page = await open(`/executions/${id}/effects`);
+  await page.getByText("Nobody knows whether this happened").waitFor();
+  await accessible(page, "uncertain");
+  await page.getByRole("button", { name: "It happened" }).click();
+  await page.getByLabel("How do you know?").fill("the carrier has it");
+  await page.getByRole("dialog").getByRole("button", { name: "It happened" }).click();
+  await page.getByText("Ruled happened by admin: the carrier has it").waitFor();
+  await ended(id);
+  await page.close();
+});
+
+test("pause, resume, send and cancel do what they say", async () => {
+  const id = await house.start("packing", "Pack box never");
+  await house.begun("never", 1);
+  const page = await open(`/executions/${id}`);
+  await page.getByRole("button", { name: "Pause" }).click();
+  await page.getByRole("button", { name: "Resume" }).waitFor();
+  await page.getByRole("button", { name: "Resume" }).click();
+  await page.getByRole("button", { name: "Pause" }).waitFor();
+  await page.getByRole("button", { name: "Send" }).click();
+  await page.getByLabel("Message").fill("Use the **small** box");
+  await page.getByRole("dialog").getByRole("button", { name: "Send" }).click();
+  await page.getByText("Use the small box").waitFor();
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await page.getByRole("button", { name: "Cancel it" }).click();
+  await until("its cancelling", async () => ["cancelling", "cancelled"].includes(await state(id)()));
+  await house.do("open_gate", { name: "never" });
+  await page.getByText("Cancelled").first().waitFor();
+  await page.close();
+});
+
+test("hostile output stays text, and five megabytes of it do not freeze the page", async () => {
+  await house.do("start_worker", { name: "mailbox", agents: ["mailbox"] });
+  const id = await house.start("mailbox", "Read my mail");
+  await ended(id);
+  const page = await open(`/executions/${id}`);
+  await page.getByText("<script>window.hacked = 1</script>").first().waitFor();
+  await page.locator("summary").filter({ hasText: "read_mail" }).click();
+  await page.getByText(/of 5\.\d MB shown/).waitFor();
+  assert.equal(await page.evaluate(() => globalThis.hacked), undefined);
+  assert.equal(await page.locator("main :is(img, iframe, script, svg[onload], a[href*='evil'], a[href^='javascript'])").count(), 0);
+  await page.getByText("U+202E").first().waitFor();
+  await page.getByRole("tab", { name: "Events" }).click();
+  await page.getByText(/\d+ events/).waitFor();
+  await page.getByRole("button", { name: /task completed/ }).click();
+  await page.getByText(/MB shown/).waitFor();
+  assert.deepEqual(page.problems, []);
+  await page.close();
+});
+
+test("tabs share one connection", async () => {
+  const pages = [await open("/executions"), await open("/executions"), await open("/approvals")];
+  for (const page of pages) await page.getByText("Live").waitFor();
+  const found = await Promise.all(pages.map((page) => page.evaluate(() => performance.getEntriesByType("resource").filter((one) => one.name.includes("/v1/feed")).length)));
+  const held = await pages[0].evaluate(async () => (await navigator.locks.query()).held?.length);
+  assert.equal(held, 1, `locks held; feeds opened: ${found}`);
+  for (const page of pages) await page.close();
+});
+
+let failed = 0;
+const began = Date.now();
+for (const [name, body] of tests.filter(([one]) => one.includes(process.argv[2] ?? "") || one === tests[0][0])) {
+  const start = Date.now();
+  try {
+    await body();
+    console.log(`ok    ${name} (${((Date.now() - start) / 1000).toFixed(1)} s)`);
+  } catch (error) {
+    failed += 1;
+    console.log(`FAIL  ${name}\n${error.stack}`);
+    for (const page of browser.pages()) {
+      await page.screenshot({ path: `shots/failed-${failed}.png` }).catch(() => {});
+      if (page !== browser.pages()[0]) await page.close();
+    }
+  }
+}
+try {
+  assert.deepEqual(elsewhere, []);
+  console.log("ok    nothing was asked of any other host");
+} catch (error) {
+  failed += 1;
+  console.log(`FAIL  other hosts were asked\n${error.message}`);
+}
+await close();
+await house.close();
+console.log(`${failed ? `${failed} failed` : "all passed"} in ${((Date.now() - began) / 1000).toFixed(0)} s`);
+process.exit(failed ? 1 : 0);

@@ -1,0 +1,81 @@
+// Pictures of every page, in both themes and two widths, for people to look at: node e2e/shots.mjs [FOLDER]
+import { mkdirSync } from "node:fs";
+import { House, openBrowser, until } from "./house.mjs";
+
+const folder = process.argv[2] ?? "shots";
+mkdirSync(folder, { recursive: true });
+const house = await House.open();
+const { browser, close } = await openBrowser();
+try {
+  await house.do("start_worker", { name: "worker-1", agents: ["desk", "packing", "mailbox"] });
+  await house.do("start_worker", { name: "worker-2", agents: ["shipping"] }).catch(() => {});
+  const desk = await house.start("desk", "Order 1234 never arrived. Please look into it.", ["support", "vip"]);
+  const ship = await house.start("shipping", "Ship order 77", ["warehouse"]);
+  const killed = await house.start("packing", "Please pack box k");
+  await house.begun("k", 1);
+  await house.do("kill_worker", { name: "worker-1" });
+  await house.do("start_worker", { name: "worker-1b", agents: ["desk", "packing", "mailbox"] });
+  await house.begun("k", 2);
+  await house.do("kill_server");
+  const again = await house.do("start_server");
+  await house.do("open_gate", { name: "k" });
+  const live = await house.start("packing", "Please pack box live", ["warehouse"]);
+  const mail = await house.start("mailbox", "Read my mail");
+  await house.begun("live", 1);
+  const page = browser.pages()[0] ?? (await browser.newPage());
+  page.on("console", (message) => ["error", "warning"].includes(message.type()) && console.log("console:", message.text()));
+  page.on("pageerror", (error) => console.log("pageerror:", error.message));
+  await page.goto(`${house.url}/login`);
+  await page.getByText("perdure ui").waitFor();
+  await shoot("login");
+  await page.goto(again.login);
+  await page.getByRole("table", { name: "Executions" }).waitFor();
+  await until("the uncertain effect", async () => (await (await page.request.get(`${house.url}/v1/effects?state=uncertain`)).json()).items.length > 0).catch((error) => console.log(error.message));
+  await until("the end of the killed run", async () => (await (await page.request.get(`${house.url}/v1/executions/${killed}`)).json()).state === "completed").catch((error) => console.log(error.message));
+  const pages = {
+    executions: "/executions",
+    "executions-empty": "/executions?agent=nobody",
+    conversation: `/executions/${killed}`,
+    timeline: `/executions/${killed}/timeline`,
+    tasks: `/executions/${killed}/tasks`,
+    events: `/executions/${killed}/events`,
+    effects: `/executions/${ship}/effects`,
+    waiting: `/executions/${desk}`,
+    "waiting-timeline": `/executions/${desk}/timeline`,
+    running: `/executions/${live}/timeline`,
+    hostile: `/executions/${mail}`,
+    approvals: "/approvals",
+  };
+  for (const [name, path] of Object.entries(pages)) {
+    await page.goto(house.url + path);
+    await page.waitForTimeout(700);
+    await shoot(name);
+  }
+  await page.goto(`${house.url}/approvals`);
+  await page.getByRole("button", { name: "Edit" }).click();
+  await page.waitForTimeout(300);
+  await shoot("edit");
+  await house.do("kill_server");
+  await page.goto(`${house.url}/executions`).catch(() => {});
+  await house.do("start_server");
+  await page.goto(`${house.url}/executions`);
+  await page.getByRole("table", { name: "Executions" }).waitFor();
+  await house.do("kill_server");
+  await page.getByText("The server is away").waitFor();
+  await shoot("away");
+
+  async function shoot(name) {
+    for (const [width, height] of [[1280, 800], [390, 844]]) {
+      for (const theme of ["light", "dark"]) {
+        await page.setViewportSize({ width, height });
+        await page.emulateMedia({ colorScheme: theme, reducedMotion: "reduce" });
+        await page.waitForTimeout(150);
+        await page.screenshot({ path: `${folder}/${name}-${width}-${theme}.png` });
+      }
+    }
+    await page.setViewportSize({ width: 1280, height: 800 });
+  }
+} finally {
+  await close();
+  await house.close();
+}

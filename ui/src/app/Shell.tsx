@@ -1,0 +1,149 @@
+/** What stands around every page: where one can go, how many decisions wait, and whether the server is there. */
+
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { type ReactNode, useEffect, useState } from "react";
+import { Link, useLocation } from "wouter";
+import { api, type Schemas, taken } from "../api/client";
+import { live } from "../api/live";
+import type { State } from "../api/stream";
+import { Icon, type IconName } from "../design/icons";
+import { useDensity, useTheme, useZone } from "../design/settings";
+
+export function Shell({ session, children }: { session: Schemas["SessionView"]; children: ReactNode }) {
+  return (
+    <div className="flex h-dvh flex-col">
+      <a href="#page" className="sr-only focus:not-sr-only focus:absolute focus:z-50 focus:m-2 focus:rounded-md focus:bg-card focus:p-2">
+        Skip to the page
+      </a>
+      <header className="flex items-center gap-1 border-b border-line bg-card px-4 py-2 max-sm:px-3">
+        <Link href="/executions" className="mr-3 flex items-center gap-2 text-lg font-semibold tracking-tight">
+          <img src="/icon.svg" alt="" width="24" height="24" /> <span className="max-sm:sr-only">Perdure</span>
+        </Link>
+        <nav aria-label="Pages" className="flex gap-1">
+          <Page href="/executions" icon="list" label="Executions" />
+          <Page href="/approvals" icon="hand" label="Approvals" badge={<Waiting />} />
+        </nav>
+        <div className="ml-auto flex items-center gap-0.5">
+          <Connection />
+          <Settings session={session} />
+        </div>
+      </header>
+      <Away />
+      <main id="page" className="mx-auto flex min-h-0 w-full max-w-[90rem] flex-1 flex-col overflow-auto px-6 py-5 max-sm:px-3 max-sm:py-3">
+        {children}
+      </main>
+    </div>
+  );
+}
+
+function Page({ href, icon, label, badge }: { href: string; icon: IconName; label: string; badge?: ReactNode }) {
+  const [place] = useLocation();
+  const here = place.startsWith(href);
+  return (
+    <Link
+      href={href}
+      aria-current={here ? "page" : undefined}
+      className={`flex min-h-9 items-center gap-2 rounded-md px-2.5 text-sm font-medium ${here ? "bg-sunken text-ink" : "text-quiet hover:bg-hover hover:text-ink"}`}
+    >
+      <Icon name={icon} /> {label} {badge}
+    </Link>
+  );
+}
+
+/** How many decisions are waited for; also in the tab's title, for whoever looks at another page. */
+function Waiting() {
+  const client = useQueryClient();
+  const open = useQuery({ queryKey: ["approvals", "open"], queryFn: ({ signal }) => taken(api.GET("/v1/approvals", { signal })) });
+  useEffect(
+    () =>
+      live.listen((message) => {
+        if (message.kind === "approvals" || message.kind === "ready") void client.invalidateQueries({ queryKey: ["approvals"] });
+      }),
+    [client],
+  );
+  const n = open.data?.items.length ?? 0;
+  useEffect(() => {
+    document.title = n > 0 ? `(${n}) Perdure` : "Perdure";
+  }, [n]);
+  if (n === 0) return null;
+  return (
+    <span className="rounded-full bg-accent-fill px-1.5 text-xs font-semibold text-on-accent tabular-nums">
+      {n}
+      <span className="sr-only"> waiting</span>
+    </span>
+  );
+}
+
+function useLive(): State {
+  const [state, setState] = useState(live.state);
+  useEffect(() => {
+    setState(live.state);
+    return live.listen((message) => message.kind === "state" && setState(message.state));
+  }, []);
+  return state;
+}
+
+function Connection() {
+  const state = useLive();
+  const known = { live: ["tone-good", "Live"], connecting: ["tone-off", "Connecting"], away: ["tone-bad", "Away"], "signed-out": ["tone-bad", "Signed out"] } as const;
+  const [tone, word] = known[state];
+  return (
+    <span className={`${tone} mr-1 flex items-center gap-1.5 text-xs text-quiet max-sm:sr-only`}>
+      <span aria-hidden="true" className="size-2 rounded-full bg-(--tone)" /> {word}
+    </span>
+  );
+}
+
+/** Says that what is shown may be old, and that nobody need do anything about it. */
+function Away() {
+  const state = useLive();
+  const client = useQueryClient();
+  useEffect(() => live.listen((message) => message.kind === "ready" && void client.invalidateQueries()), [client]);
+  return (
+    <div role="status" aria-live="polite">
+      {state === "away" ? (
+        <p className="toned tone-wait flex items-center justify-center gap-2 border-x-0 px-4 py-2 text-sm">
+          <Icon name="cloud" /> The server is away. What you see is from before; this page goes on by itself when it is back, and nothing is lost.
+        </p>
+      ) : null}
+    </div>
+  );
+}
+
+const THEMES = ["", "light", "dark"] as const;
+
+function Settings({ session }: { session: Schemas["SessionView"] }) {
+  const [theme, setTheme] = useTheme();
+  const [density, setDensity] = useDensity();
+  const [zone, setZone] = useZone();
+  const next = THEMES[(THEMES.findIndex((one) => one === theme) + 1) % THEMES.length] ?? "";
+  const leave = async (): Promise<void> => {
+    await api.DELETE("/v1/session");
+    location.assign("/login");
+  };
+  return (
+    <details className="relative">
+      <summary aria-label="Settings" title="Settings" className="flex size-8 list-none items-center justify-center rounded-md text-quiet hover:bg-hover hover:text-ink max-sm:size-10">
+        <Icon name="user" />
+      </summary>
+      <div className="card absolute right-0 z-30 mt-1 flex w-64 flex-col gap-1 p-2 text-sm shadow-(--shadow-float)">
+        <p className="px-2 py-1 text-quiet">
+          {session.by === "nothing" ? "This server asks for no key." : `Signed in with the key ${session.name}.`}
+        </p>
+        <Choice label="Look" value={theme === "" ? "as the system" : theme} onClick={() => setTheme(next)} />
+        <Choice label="Rows" value={density === "dense" ? "dense" : "roomy"} onClick={() => setDensity(density === "dense" ? "" : "dense")} />
+        <Choice label="Times in" value={zone === "utc" ? "UTC" : "local time"} onClick={() => setZone(zone === "utc" ? "local" : "utc")} />
+        {session.by === "session" ? <Choice label="Sign out" value="" onClick={() => void leave()} /> : null}
+      </div>
+    </details>
+  );
+}
+
+function Choice({ label, value, onClick }: { label: string; value: string; onClick: () => void }) {
+  return (
+    <button type="button" onClick={onClick} className="flex min-h-9 items-center justify-between rounded-md px-2 text-left hover:bg-hover">
+      <span>{label}</span> <span className="text-quiet">{value}</span>
+    </button>
+  );
+}
+

@@ -1,0 +1,151 @@
+/** One call that waits: the exact arguments, what differs from the last one that was agreed to, and the answers. */
+
+import { useState } from "react";
+import { Link } from "wouter";
+import type { Approval } from "../api/client";
+import { Ask } from "../design/Ask";
+import { Button } from "../design/Button";
+import { Icon } from "../design/icons";
+import { Refusal } from "../design/States";
+import { Ago } from "../design/Time";
+import { useMyName } from "../design/settings";
+import { shown } from "../log/event";
+import { Id } from "../text/Copy";
+import { Long, Plain } from "../text/Text";
+import { changed, problem } from "./args";
+import { type Verb, useDecide } from "./data";
+
+export function Card({ one, before, chosen }: { one: Approval; before: Approval | null; chosen: boolean }) {
+  const [name] = useMyName();
+  const [asking, ask] = useState<Verb | null>(null);
+  const decide = useDecide(one, name);
+  const answer = (verb: Verb, more: { reason?: string; args?: Record<string, unknown>; answer?: string } = {}): void =>
+    decide.mutate({ verb, ...more }, { onSuccess: () => ask(null) });
+  return (
+    <article id={one.id} tabIndex={-1} data-approval={one.id} aria-label={`${one.tool}, asked by ${one.agent}`} className={`card flex flex-col gap-4 p-4 ${chosen ? "ring-2 ring-accent" : ""}`}>
+      <header className="flex flex-wrap items-start justify-between gap-2">
+        <div>
+          <h2 className="text-lg font-semibold">
+            <Plain text={one.agent} /> wants to call{" "}
+            <span className="font-mono">
+              <Plain text={one.tool} />
+            </span>
+          </h2>
+          <p className="flex flex-wrap items-center gap-x-2 text-sm text-quiet">
+            asked <Ago atMs={one.opened_ms} /> in
+            <Link href={`/executions/${one.execution}`} className="text-accent underline underline-offset-2">
+              <Id id={one.execution} short />
+            </Link>
+          </p>
+        </div>
+        <Rules one={one} />
+      </header>
+      <Arguments one={one} before={before} />
+      {asking === null ? <Refusal error={decide.error} /> : null}
+      <div className="flex flex-wrap gap-2 max-sm:grid max-sm:grid-cols-2">
+        <Button look="main" icon="check" busy={decide.isPending && decide.variables.verb === "approve"} onClick={() => answer("approve")}>
+          Approve
+        </Button>
+        <Button look="danger" icon="close" onClick={() => ask("reject")}>
+          Reject
+        </Button>
+        <Button icon="pencil" onClick={() => ask("edit")}>
+          Edit
+        </Button>
+        <Button icon="reply" onClick={() => ask("respond")}>
+          Respond
+        </Button>
+      </div>
+      <Ask
+        open={asking === "reject"}
+        title={`Reject ${one.tool}?`}
+        about="The call is not made. The model reads your reason, and goes on without it."
+        field="Reason"
+        verb="Reject it"
+        danger
+        busy={decide.isPending}
+        error={decide.error}
+        close={() => ask(null)}
+        done={(reason) => answer("reject", { reason })}
+      />
+      <Ask
+        open={asking === "edit"}
+        title={`Call ${one.tool} with other arguments`}
+        about="The tool is called with what stands here. The model is told what you changed. The server checks it against the tool's schema."
+        field="Arguments, as JSON"
+        given={JSON.stringify(one.args, null, 2)}
+        mono
+        verb="Approve these"
+        busy={decide.isPending}
+        error={decide.error}
+        problem={problem}
+        close={() => ask(null)}
+        done={(text) => answer("edit", { args: JSON.parse(text) as Record<string, unknown> })}
+      />
+      <Ask
+        open={asking === "respond"}
+        title={`Answer instead of ${one.tool}`}
+        about="The tool is not called; the model reads your words as its result."
+        field="Answer"
+        verb="Answer"
+        needed
+        busy={decide.isPending}
+        error={decide.error}
+        close={() => ask(null)}
+        done={(text) => answer("respond", { answer: text })}
+      />
+    </article>
+  );
+}
+
+function Rules({ one }: { one: Approval }) {
+  const approved = one.approved ?? [];
+  return (
+    <ul className="flex flex-col items-end gap-1 text-sm text-quiet max-sm:items-start">
+      {one.expires_ms ? (
+        <li className="toned tone-wait flex items-center gap-1.5 rounded-full px-2.5">
+          <Icon name="clock" size={13} /> expires <Ago atMs={one.expires_ms} />
+        </li>
+      ) : null}
+      {(one.quorum ?? 1) > 1 ? (
+        <li>
+          {approved.length} of {one.quorum} have agreed{approved.length > 0 ? `: ${approved.join(", ")}` : ""}
+        </li>
+      ) : null}
+      {(one.approvers ?? []).length > 0 ? <li>may decide: {(one.approvers ?? []).join(", ")}</li> : null}
+    </ul>
+  );
+}
+
+function Arguments({ one, before }: { one: Approval; before: Approval | null }) {
+  const differs = before ? changed(before.args, one.args) : null;
+  return (
+    <div className="flex flex-col gap-2">
+      <p className="text-xs font-medium text-quiet">Exactly these arguments{one.edited ? ", as somebody edited them" : ""}</p>
+      <dl className="flex flex-col divide-y divide-line overflow-hidden rounded-md border border-line">
+        {Object.entries(one.args).map(([name, value]) => (
+          <div key={name} className="grid gap-x-4 gap-y-1 px-3 py-2 sm:grid-cols-[10rem_1fr]">
+            <dt className="flex items-baseline gap-1.5 font-mono text-sm text-quiet">
+              <Plain text={name} />
+              {differs?.includes(name) ? <span className="toned tone-wait rounded-sm px-1 text-xs">differs</span> : null}
+            </dt>
+            <dd className="min-w-0 font-mono text-sm">
+              {shown(value).length > 400 || shown(value).includes("\n") ? <Long text={shown(value)} label={name} /> : <Plain text={shown(value)} />}
+              {differs?.includes(name) && before && name in before.args ? (
+                <p className="mt-1 text-xs text-quiet">
+                  last time: <Plain text={shown(before.args[name]).slice(0, 300)} />
+                </p>
+              ) : null}
+            </dd>
+          </div>
+        ))}
+        {Object.keys(one.args).length === 0 ? <p className="px-3 py-2 text-quiet">none</p> : null}
+      </dl>
+      {before && before.decided_ms ? (
+        <p className="text-sm text-quiet">
+          {differs && differs.length > 0 ? "Differs from" : "The same as"} what {before.decided_by || "somebody"} agreed to <Ago atMs={before.decided_ms} />.
+        </p>
+      ) : null}
+    </div>
+  );
+}

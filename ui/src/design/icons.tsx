@@ -1,0 +1,54 @@
+/** The few pictures there are, drawn on one grid. Beside each stands a word, so all are hidden from screen readers. */
+
+const PATHS = {
+  alert: "M12 4 3 19.5h18L12 4Zm0 5.5v4.5m0 2.8v.2",
+  arrow: "M5 12h14m-5-5 5 5-5 5",
+  back: "M19 12H5m5-5-5 5 5 5",
+  ban: "M12 3.5a8.5 8.5 0 1 0 0 17 8.5 8.5 0 0 0 0-17ZM6 6l12 12",
+  check: "m5 12.5 4.5 4.5L19 7.5",
+  clock: "M12 3.5a8.5 8.5 0 1 0 0 17 8.5 8.5 0 0 0 0-17Zm0 4V12l3 2",
+  close: "m6 6 12 12M18 6 6 18",
+  cloud: "M4 4l16 16M9 6.6A6 6 0 0 1 18 11a4 4 0 0 1 2.6 6.6M16 19H7a4.5 4.5 0 0 1-.8-8.9",
+  copy: "M9 9h10v10H9zM5 15V5h10",
+  down: "m6 9.5 6 6 6-6",
+  download: "M12 4v11m-4.5-4.5L12 15l4.5-4.5M5 19.5h14",
+  filter: "M4 6h16M7 12h10m-7 6h4",
+  hand: "M8 12V6.5a1.5 1.5 0 0 1 3 0V11m0-5.5a1.5 1.5 0 0 1 3 0V11m0-4a1.5 1.5 0 0 1 3 0v7a6 6 0 0 1-6 6c-2.8 0-4.2-1.2-5.5-3.6L4 13.5a1.4 1.4 0 0 1 2.3-1.6L8 14",
+  list: "M8.5 6H20M8.5 12H20M8.5 18H20M4 6h.2M4 12h.2M4 18h.2",
+  moon: "M19.5 14.5A8 8 0 0 1 9.5 4.5a8 8 0 1 0 10 10Z",
+  pause: "M8.5 5v14m7-14v14",
+  pencil: "M4 20h4L19 9l-4-4L4 16v4Zm9-13 4 4",
+  play: "M7 4.5v15l12-7.5L7 4.5Z",
+  question: "M12 3.5a8.5 8.5 0 1 0 0 17 8.5 8.5 0 0 0 0-17Zm-2.6 6.2a2.7 2.7 0 1 1 4.2 2.2c-1 .7-1.6 1.2-1.6 2.1m0 2.7v.2",
+  reply: "M9 7 4 12l5 5m-5-5h10a6 6 0 0 1 6 6v1",
+  retry: "M19.5 8A8.5 8.5 0 1 0 20.5 12M20 3.5V8h-4.5",
+  search: "M10.5 4a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13Zm9 15.5-4.3-4.3",
+  send: "M4 12 20 4l-5 16-3.5-6.5L4 12Z",
+  spark: "M12 3.5 13.8 10l6.7 2-6.7 2L12 20.5 10.2 14l-6.7-2 6.7-2L12 3.5Z",
+  spinner: "M12 3.5a8.5 8.5 0 1 1-8.5 8.5",
+  stop: "M6.5 6.5h11v11h-11z",
+  sun: "M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8Zm0-5v2m0 14v2M3 12h2m14 0h2M5.6 5.6 7 7m10 10 1.4 1.4m0-12.8L17 7M7 17l-1.4 1.4",
+  tool: "M14.5 6.5a4 4 0 0 0-5.3 5L4 16.7V20h3.3l5.2-5.2a4 4 0 0 0 5-5.3l-2.7 2.7-2.5-.5-.5-2.5 2.7-2.7Z",
+  user: "M12 4a4 4 0 1 0 0 8 4 4 0 0 0 0-8Zm-7.5 16a7.5 7.5 0 0 1 15 0",
+} as const;
+
+export type IconName = keyof typeof PATHS;
+
+export function Icon({ name, size = 16, className = "" }: { name: IconName; size?: number; className?: string }) {
+  return (
+    <svg
+      aria-hidden="true"
+      viewBox="0 0 24 24"
+      width={size}
+      height={size}
+      fill="none"
+      stroke="currentColor"
+      strokeWidth="1.9"
+      strokeLinecap="round"
+      strokeLinejoin="round"
+      className={`shrink-0 ${className}`}
+    >
+      <path d={PATHS[name]} />
+    </svg>
+  );
+}
