@@ -33,6 +33,7 @@ BRIEFLY = {
     "search": ["--executions", "2000"],
     "startup": ["--runs", "1", "--seconds", "0.5"],
     "steps": ["--rounds", "1", "--seconds", "0.3", "--concurrency", "5", "--no-bar", "--http"],
+    "ui": ["--no-bar"],
     "timers": ["--timers", "200", "--window", "1", "--leases", "3"],
     "writer": ["--rounds", "1", "--seconds", "0.1"],
 }
