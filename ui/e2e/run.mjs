@@ -38,8 +38,17 @@ async function accessible(page, what) {
   assert.deepEqual(violations.map((one) => `${what}: ${one.id}: ${one.nodes.map((node) => node.html.slice(0, 160)).join(" | ")}`), []);
 }
 
+const refunds = async (id) => (await ask(`/v1/effects?execution=${id}`)).items.filter((one) => one.tool === "refund");
 const state = (id) => async () => (await ask(`/v1/executions/${id}`)).state;
 const ended = (id) => until(`the end of ${id}`, async () => (await state(id)()) === "completed");
+// Have an agent's tools served by a worker of its own, unless they are.
+const serving = new Set();
+async function served(agent) {
+  if (serving.has(agent)) return;
+  serving.add(agent);
+  await house.do("start_worker", { name: `for-${agent}`, agents: [agent] });
+}
+
 const tests = [];
 const test = (name, body) => tests.push([name, body]);
 
@@ -89,7 +98,7 @@ test("a run grows while one looks on, outlives its worker and its server, and no
   await page.getByText("First the order.").waitFor();
   await page.getByRole("group").or(page.locator("details")).filter({ hasText: "pack" }).first().waitFor();
   await house.do("kill_worker", { name: "packer" });
-  await house.do("start_worker", { name: "packer-2", agents: ["packing"] });
+  await served("packing");
   await house.begun("k", 2);
   await page.getByText("1 lost").waitFor();
   await house.do("kill_server");
@@ -109,32 +118,33 @@ test("a run grows while one looks on, outlives its worker and its server, and no
     await page.waitForTimeout(300);
     await accessible(page, tab);
   }
-  await page.getByText("nothing was done or paid twice").waitFor();
+  await page.getByText("Possibly: 1 effect possibly done more than once").waitFor(); // its first attempt was lost
   assert.deepEqual(page.problems, []);
   await page.close();
 });
 
 test("two tabs race for one approval: one decides, the other is told", async () => {
-  await house.do("start_worker", { name: "desk", agents: ["desk"] });
+  await served("desk");
   const [first, second] = [await open("/approvals"), await open("/approvals")];
-  const buttons = [first, second].map((page) => page.getByRole("button", { name: "Approve" }));
+  await second.getByRole("button", { name: "Reject" }).click();
+  const buttons = [first.getByRole("button", { name: "Approve" }), second.getByRole("button", { name: "Reject it" })];
   for (const button of buttons) await button.waitFor();
   await first.getByText("DE02 1203 0000 0000 2020 51").waitFor();
   await accessible(first, "approvals");
-  await second.route("**/v1/approvals", (route) => route.abort()); // it must not hear of it before it decides
-  await Promise.all([buttons[0].click(), buttons[1].click()]);
-  await until("one refusal", async () => (await first.getByRole("alert").count()) + (await second.getByRole("alert").count()) === 1 || (await first.getByText("Nothing waits for you").count()) > 0);
+  await Promise.all(buttons.map((button) => button.dispatchEvent("click")));
+  const told = [first, second].map((page) => page.getByText("was already decided"));
+  await until("one refusal", async () => (await told[0].count()) + (await told[1].count()) === 1);
+  for (const page of [first, second]) await page.getByText("Nothing waits for you").waitFor();
   const [decided] = (await ask("/v1/approvals?state=resolved")).items;
-  assert.equal(decided.decision, "approve");
   await ended(decided.execution);
-  assert.equal((await ask(`/v1/effects?execution=${decided.execution}`)).items[0].confirmed, 1);
+  assert.deepEqual((await refunds(decided.execution)).map((one) => one.confirmed), decided.decision === "approve" ? [1] : []);
   for (const page of [first, second]) await page.close();
 });
 
 test("a call is made with what a person made of it, and what is no JSON is not sent", async () => {
+  await served("desk");
   const id = await house.start("desk", "Order 1234 never arrived.");
   const page = await open("/approvals");
-  await page.getByText("The same as").waitFor();
   await page.getByRole("button", { name: "Edit" }).click();
   const field = page.getByLabel("Arguments, as JSON");
   await accessible(page, "edit");
@@ -148,12 +158,19 @@ test("a call is made with what a person made of it, and what is no JSON is not s
   await page.getByRole("button", { name: "Approve these" }).click();
   await ended(id);
   await page.getByText("Nothing waits for you").waitFor();
-  assert.equal((await ask(`/v1/effects?execution=${id}`)).items[0].args.amount_eur, 10.5);
+  assert.deepEqual((await refunds(id)).map((one) => one.args.amount_eur), [10.5]);
+  const next = await house.start("desk", "Order 1234 never arrived.");
+  await page.getByText("last time: 10.5").waitFor(); // what was agreed to last is shown beside what is asked now
+  await page.getByRole("button", { name: "Respond" }).click();
+  await page.getByLabel("Answer", { exact: true }).fill("We have refunded it by hand.");
+  await page.getByRole("dialog").getByRole("button", { name: "Answer" }).click();
+  await ended(next);
+  assert.deepEqual(await refunds(next), []);
   await page.close();
 });
 
 test("nobody knows what became of an effect until somebody rules", async () => {
-  await house.do("start_worker", { name: "shipper", agents: ["shipping"] });
+  await served("shipping");
   const id = await house.start("shipping", "Ship order 77");
   const page = await open(`/executions/${id}/effects`);
   await page.getByText("Nobody knows whether this happened").waitFor();
@@ -167,6 +184,7 @@ test("nobody knows what became of an effect until somebody rules", async () => {
 });
 
 test("pause, resume, send and cancel do what they say", async () => {
+  await served("packing");
   const id = await house.start("packing", "Pack box never");
   await house.begun("never", 1);
   const page = await open(`/executions/${id}`);
@@ -175,7 +193,7 @@ test("pause, resume, send and cancel do what they say", async () => {
   await page.getByRole("button", { name: "Resume" }).click();
   await page.getByRole("button", { name: "Pause" }).waitFor();
   await page.getByRole("button", { name: "Send" }).click();
-  await page.getByLabel("Message").fill("Use the **small** box");
+  await page.getByLabel("Message", { exact: true }).fill("Use the **small** box");
   await page.getByRole("dialog").getByRole("button", { name: "Send" }).click();
   await page.getByText("Use the small box").waitFor();
   await page.getByRole("button", { name: "Cancel" }).click();
@@ -187,7 +205,7 @@ test("pause, resume, send and cancel do what they say", async () => {
 });
 
 test("hostile output stays text, and five megabytes of it do not freeze the page", async () => {
-  await house.do("start_worker", { name: "mailbox", agents: ["mailbox"] });
+  await served("mailbox");
   const id = await house.start("mailbox", "Read my mail");
   await ended(id);
   const page = await open(`/executions/${id}`);

@@ -1,8 +1,9 @@
 /** The calls that wait for a person: what exactly would be done, and the four answers. */
 
-import { useEffect } from "react";
+import { useEffect, useState } from "react";
 import { Link, useLocation } from "wouter";
 import type { Approval } from "../api/client";
+import { Icon } from "../design/icons";
 import { Empty, Failed, Loading } from "../design/States";
 import { Status } from "../design/Status";
 import { Ago } from "../design/Time";
@@ -16,6 +17,7 @@ export function Approvals({ chosen }: { chosen: string }) {
   const open = useApprovals();
   const decided = useDecided();
   const [, go] = useLocation();
+  const [told, tell] = useState("");
   const waiting = open.data?.items ?? [];
   const at = Math.max(0, waiting.findIndex((one) => one.id === chosen));
 
@@ -38,6 +40,14 @@ export function Approvals({ chosen }: { chosen: string }) {
         <h1 className="text-xl font-semibold">Approvals</h1>
         <Name />
       </div>
+      {told ? (
+        <p role="alert" className="toned tone-wait flex items-start gap-2 rounded-md px-3 py-2 text-sm">
+          <Icon name="alert" className="mt-0.5" /> <Plain text={told} />
+          <button type="button" className="ml-auto underline underline-offset-2" onClick={() => tell("")}>
+            Dismiss
+          </button>
+        </p>
+      ) : null}
       {open.isPending ? (
         <Loading what="approvals" />
       ) : open.data === undefined ? (
@@ -52,7 +62,7 @@ export function Approvals({ chosen }: { chosen: string }) {
         <ul className="flex flex-col gap-4" aria-label="Waiting for a decision">
           {waiting.map((one) => (
             <li key={one.id}>
-              <Card one={one} before={lastApproved(decided, one)} chosen={one.id === chosen} />
+              <Card one={one} before={lastApproved(decided, one)} chosen={one.id === chosen} refused={tell} />
             </li>
           ))}
         </ul>

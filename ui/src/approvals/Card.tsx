@@ -15,10 +15,12 @@ import { Long, Plain } from "../text/Text";
 import { changed, problem } from "./args";
 import { type Verb, useDecide } from "./data";
 
-export function Card({ one, before, chosen }: { one: Approval; before: Approval | null; chosen: boolean }) {
+type Props = { one: Approval; before: Approval | null; chosen: boolean; refused: (why: string) => void };
+
+export function Card({ one, before, chosen, refused }: Props) {
   const [name] = useMyName();
   const [asking, ask] = useState<Verb | null>(null);
-  const decide = useDecide(one, name);
+  const decide = useDecide(one, name, refused);
   const answer = (verb: Verb, more: { reason?: string; args?: Record<string, unknown>; answer?: string } = {}): void =>
     decide.mutate({ verb, ...more }, { onSuccess: () => ask(null) });
   return (

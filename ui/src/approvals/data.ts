@@ -30,7 +30,7 @@ export function lastApproved(decided: readonly Approval[], one: Approval): Appro
 export type Decided = { verb: Verb; reason?: string; args?: Record<string, unknown>; answer?: string };
 
 /** Decide about exactly what was shown: the digest goes with it, and another call is refused. */
-export function useDecide(one: Approval, by: string) {
+export function useDecide(one: Approval, by: string, refused: (why: string) => void) {
   const client = useQueryClient();
   return useMutation({
     mutationFn: ({ verb, reason = "", args, answer }: Decided) =>
@@ -48,7 +48,9 @@ export function useDecide(one: Approval, by: string) {
         }),
       ),
     onSettled: (_found, error) => {
-      if (!error || (error instanceof ApiError && error.status === 409)) void client.invalidateQueries({ queryKey: ["approvals"] });
+      const faster = error instanceof ApiError && error.status === 409;
+      if (faster) refused(`${one.tool} of ${one.agent}: ${error.message}`); // its card is about to go
+      if (!error || faster) void client.invalidateQueries({ queryKey: ["approvals"] });
       void client.invalidateQueries({ queryKey: ["execution", one.execution] });
     },
   });
