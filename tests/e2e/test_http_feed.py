@@ -57,17 +57,21 @@ async def until(found: AsyncGenerator[Frame], kind: str) -> Any:
     raise AssertionError(f"the stream ended without {kind}")
 
 
+async def until_it_stands(found: AsyncGenerator[Frame], execution: str, state: str) -> Any:
+    """Return an execution as it is told once it is in a state."""
+    while True:
+        for one in (await until(found, "executions"))["items"]:
+            if (one["id"], one["state"]) == (execution, state):
+                return one
+
+
 @pytest.mark.both_stores
 async def test_what_changes_is_told(tmp_path: Path) -> None:
     async with serving(tmp_path / "s.db") as server:
         api = server.api()
         async with feed(server) as found:
             started = await api.start(start_request("approval"))
-            while True:
-                [told] = [one for one in (await until(found, "executions"))["items"] if one["id"] == started.id]
-                if told["state"] == "waiting":
-                    break
-            assert told["agent"] == "tester"
+            assert (await until_it_stands(found, started.id, "waiting"))["agent"] == "tester"
         async with feed(server) as found:
             [open_] = await api.approvals()
             await api.decide(open_.id, "approve")
