@@ -14,7 +14,7 @@ REASON = "-- differs because:"
 
 FORBIDDEN: dict[str, str] = {
     r"\bnow\s*\(": "time is a parameter, read once when the transaction begins",
-    r"\bCURRENT_\w+": "time is a parameter, read once when the transaction begins",
+    r"\bCURRENT_(?!SETTING\b)\w+": "time is a parameter, read once when the transaction begins",
     r"\b(?:clock|statement|transaction)_timestamp\b": "time is a parameter, read once when the transaction begins",
     r"\b(?:strftime|julianday|unixepoch)\s*\(": "time is a parameter, read once when the transaction begins",
     r"\brandom\b|\bgen_random_uuid\b|\brandomblob\b": "chance comes from the Random port",

@@ -45,6 +45,9 @@ class Counting:
     def row(self, query: str, **params: Any) -> Row | None:
         return self._reads.row(query, **params)
 
+    def speak_for(self, company: str) -> None:
+        self._reads.speak_for(company)
+
 
 class Shown:
     """The verbs by which a log is proven, over a bench."""

@@ -28,7 +28,6 @@ from perdure.engine.rooms_read import (
     memory_view,
     messages_view,
     room_view,
-    rooms_view,
     tasks_view,
     wakes_view,
 )
@@ -51,7 +50,7 @@ def test_what_one_member_says_all_members_read_in_order(room: RoomBench) -> None
 def test_a_room_that_is_made_twice_is_one(room: RoomBench) -> None:
     again = room.bench.do(make_room, MakeRoom(room.room, "the project", ANN))
     assert again == Written(room.room, 0, created=False)
-    assert len(room.bench.read(lambda reads: rooms_view(reads, ACME))) == 1
+    assert len(room.rooms(ACME)) == 1
 
 
 def test_the_same_message_counts_once_and_another_under_its_key_is_refused(room: RoomBench) -> None:
@@ -86,13 +85,13 @@ def test_to_whoever_is_no_member_nothing_is_there(room: RoomBench) -> None:
         room.read(wakes_view, STRANGER.company, 10)
     with pytest.raises(NotFound):
         room.read(room_view, STRANGER.company)
-    assert room.bench.read(lambda reads: rooms_view(reads, STRANGER.company)) == []
+    assert room.rooms(STRANGER.company) == []
 
 
 def test_an_invited_company_sees_that_it_may_join_and_no_more(room: RoomBench) -> None:
     room.post(ANN, "hello")
     room.write(ANN, Invite(STRANGER.company))
-    [seen] = room.bench.read(lambda reads: rooms_view(reads, STRANGER.company))
+    [seen] = room.rooms(STRANGER.company)
     assert (seen.state, seen.members, seen.last_seq) == ("invited", (), 0)
     with pytest.raises(NotFound):
         room.texts(STRANGER.company)
@@ -225,6 +224,6 @@ def test_a_claim_outlives_the_wake_that_it_owned(room: RoomBench) -> None:
     bench.do(set_retention, 0)
     while not bench.do(forget, Sweep(10)):  # by the database's own clock
         pass
-    assert bench.row("wake_of", execution=done.woken[0]) is not None
+    assert [one.cause for one in room.read(wakes_view, GLOBEX, 10)] == [done.id]
     assert room.post(ANN, "@bot", key="k").woken == ()
     assert room.read(wakes_view, GLOBEX, 10)[0].state is None

@@ -155,6 +155,22 @@ def running_server(
         shutil.rmtree(home, ignore_errors=True)
 
 
+def as_ordinary_role(address: str) -> str:
+    """Give a database to a role that is no superuser, as a user's is, and return the address by which that one comes:
+    row security says nothing to superusers."""
+    name = address.partition("@/")[2].partition("?")[0]
+    with psycopg.connect(address, autocommit=True) as admin:
+        made = "DO $$ BEGIN CREATE ROLE member LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$"
+        admin.execute(made)
+        admin.execute(f"ALTER DATABASE {name} OWNER TO member".encode())
+    return address.replace(f"{USER}@", "member@")
+
+
+def as_superuser(address: str) -> str:
+    """Return the address by which the server's owner comes to a database of that role's."""
+    return address.replace("member@", f"{USER}@")
+
+
 def ordinary_user(home: Path) -> dict[str, Any]:
     """Give the folder to the user that the server will run as, and return how to become it. It refuses root."""
     environment = {"PATH": os.environ["PATH"], "LC_ALL": "C"}

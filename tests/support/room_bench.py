@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from engine_bench import Bench
 from perdure.core import codec
 from perdure.core.chain import Follower, LogPage
-from perdure.core.rooms import Act, Actor, Invite, Join, Post, PutAgent, Written, written_id
+from perdure.core.rooms import Act, Actor, Invite, Join, Post, PutAgent, RoomView, Written, written_id
 from perdure.engine.claim import Claimed
 from perdure.engine.rooms import MakeRoom, Write, make_room, write_in_room
-from perdure.engine.rooms_read import Window, ledger_page, messages_view
+from perdure.engine.rooms_read import Window, ledger_page, messages_view, rooms_view
+from perdure.store.protocol import Reads
 
 ACME, GLOBEX = "acme", "globex"
 EVERYTHING = Window(0, 1_000)
@@ -54,8 +56,18 @@ class RoomBench:
     def texts(self, company: str = ACME) -> list[str]:
         return [one.text for one in self.read(messages_view, company, EVERYTHING)]
 
+    def rooms(self, company: str) -> list[RoomView]:
+        return self._as(company, lambda reads: rooms_view(reads, company))
+
     def read(self, query: Any, company: str, *given: Any, **more: Any) -> Any:
-        return self.bench.read(lambda reads: query(reads, company, self.room, *given, **more))
+        return self._as(company, lambda reads: query(reads, company, self.room, *given, **more))
+
+    def _as(self, company: str, query: Callable[[Reads], Any]) -> Any:
+        def spoken(reads: Reads) -> Any:
+            reads.speak_for(company)
+            return query(reads)
+
+        return self.bench.read(spoken)
 
     def ledger(self, company: str = ACME) -> LogPage:
         """Return the whole ledger, having followed its chain."""

@@ -40,7 +40,10 @@ END $$
 
 
 class Databases:
-    """PostgreSQL databases for tests: made when none is free, emptied when a test is done with them."""
+    """PostgreSQL databases for tests: made when none is free, emptied when a test is done with them.
+
+    They belong to a role that is no superuser, as a user's do: row security says nothing to superusers. Emptying does.
+    """
 
     def __init__(self, server: str) -> None:
         self._server = server
@@ -50,6 +53,7 @@ class Databases:
     def take(self) -> str:
         """Return the address of a database with nothing in it."""
         import psycopg
+        from postgres_server import as_ordinary_role
 
         if self._free:
             return self._free.pop()
@@ -57,13 +61,14 @@ class Databases:
         name = f"store_{self._made}"
         with psycopg.connect(self._server, autocommit=True) as admin:
             admin.execute(f"CREATE DATABASE {name}".encode())
-        return self._server.replace("/postgres?", f"/{name}?")
+        return as_ordinary_role(self._server.replace("/postgres?", f"/{name}?"))
 
     def give_back(self, address: str) -> None:
         """Put whoever is still connected out, and empty it for the next."""
         import psycopg
+        from postgres_server import as_superuser
 
-        with psycopg.connect(address, autocommit=True) as database:
+        with psycopg.connect(as_superuser(address), autocommit=True) as database:
             database.execute(
                 "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
                 "WHERE datname = current_database() AND pid <> pg_backend_pid()"

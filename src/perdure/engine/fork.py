@@ -25,7 +25,7 @@ from perdure.engine.task import rules_of
 from perdure.engine.wake import put_ready
 from perdure.errors import Conflict, InvalidInput, NotFound
 from perdure.store.operation import Steps, operation
-from perdure.store.protocol import Ref, Row
+from perdure.store.protocol import EVERY_COMPANY, Ref, Row
 from perdure.store.rows import ExecutionRow
 from perdure.store.tx import Tx
 
@@ -108,6 +108,7 @@ def _fork(tx: Tx, row: Fork) -> Started | NotFound | Conflict | InvalidInput:
     origin = tx.execution(row.origin)
     if origin is None or origin.company != row.company:
         return NotFound(f"there is no execution {row.origin}. `perdure executions list` shows yours.")
+    tx.speak_for(EVERY_COMPANY)  # its company may have left the room
     if tx.row("wake_of", execution=origin.id) is not None:
         return Conflict(
             f"execution {row.origin} is a wake of an agent in a room: a fork would act there a second time. Write to "

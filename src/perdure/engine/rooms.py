@@ -59,8 +59,10 @@ def make_room(tx: Tx, rows: Sequence[MakeRoom]) -> Steps[Written]:
 
 def _make(tx: Tx, row: MakeRoom) -> Written:
     host = row.actor.company
+    tx.speak_for(host)
     if not tx.run("insert_room", id=row.id, company=host, name=row.name, by=row.actor.name, now_ms=tx.now_ms):
         return Written(row.id, 0, created=False)
+    tx.run("give_room_seat", room=row.id, company=host)
     put_member(tx, row.id, row.actor, Member(host, ""), states.Membership.JOINED)
     room = _ledger(tx, row.id)
     return Written(row.id, note(tx, room, row.actor, RoomKind.CREATED, facts={"name": codec.digest(row.name)}))

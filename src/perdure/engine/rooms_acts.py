@@ -39,6 +39,7 @@ from perdure.store.tx import Tx
 
 def perform(tx: Tx, room: str, actor: Actor, act: Act) -> Written | PerdureError:
     """Do one act in a room that the transaction has locked."""
+    tx.speak_for(actor.company)
     ledger = tx.execution(room)
     state = standing(tx, room, actor.company)
     if ledger is None or state is None or (state == states.Membership.INVITED and not isinstance(act, Join | Leave)):
@@ -82,6 +83,7 @@ def note(
 
 def refuse(tx: Tx, room: str, actor: Actor, act: Act, why: PerdureError) -> None:
     """Say in the ledger that an agent declared what could not be done."""
+    tx.speak_for(actor.company)
     ledger = tx.execution(room)
     if ledger is not None and standing(tx, room, actor.company) == states.Membership.JOINED:
         facts = {"decision": "refused", "act": type(act).__name__, "why": why.code}
@@ -231,7 +233,8 @@ def _remember(tx: Tx, room: ExecutionRow, actor: Actor, act: Remember) -> Writte
         source=act.source,
         salt=act.salt,
     )
-    tx.many("insert_room_reader", [{"room": room.id, "line": id, "company": reader} for reader in readers])
+    line = {"room": room.id, "line": id, "owner": actor.company}
+    tx.many("insert_room_reader", [{**line, "company": reader} for reader in readers])
     return Written(id, seq)
 
 

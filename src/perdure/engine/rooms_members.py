@@ -122,6 +122,7 @@ def _invite(tx: Tx, room: str, actor: Actor, company: str) -> Changed | PerdureE
         return Conflict(f"only the host of room {room} may invite companies to it.", code="not_the_host")
     if standing(tx, room, company) is not None:
         return None
+    tx.run("give_room_seat", room=room, company=company)
     put_member(tx, room, actor, Member(company, ""), states.Membership.INVITED)
     return Changed(RoomKind.INVITED, company)
 
@@ -168,3 +169,5 @@ def put_member(tx: Tx, room: str, actor: Actor, member: Member, state: states.Me
         by=actor.name,
         now_ms=tx.now_ms,
     )
+    if state == states.Membership.GONE and not member.name:  # last of all: from here on the room is not there
+        tx.run("take_room_seat", room=room, company=member.company)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from perdure.core.chain import LogPage
 from perdure.core.codec import Json
@@ -45,7 +47,9 @@ from perdure.errors import InvalidInput
 from perdure.rooms.spec import wake_definition
 from perdure.server.bridge import Bridge
 from perdure.server.hub import Hub
+from perdure.store.protocol import Reads
 
+T = TypeVar("T")
 MOST = 1_000
 POLL_SECONDS = 5.0
 """How often whoever waits looks without a hint."""
@@ -62,20 +66,20 @@ class DirectRooms:
         self._hub = hub
 
     async def rooms(self) -> list[RoomView]:
-        return await self._bridge.read(lambda reads: rooms_view(reads, self._company))
+        return await self._read(lambda reads: rooms_view(reads, self._company))
 
     async def room(self, room: str, *, after: int = 0, wait_seconds: float = 0.0) -> RoomView:
         if not 0 <= wait_seconds <= MAX_WAIT_SECONDS:
             raise InvalidInput(f"wait_seconds should be 0 to {MAX_WAIT_SECONDS:g}, found {wait_seconds}.")
         look = partial(room_view, company=self._company, room=room)
         if not wait_seconds:
-            return await self._bridge.read(look)
+            return await self._read(look)
         end_ms = self._clock.monotonic_ms() + round(wait_seconds * 1000)
         stir = asyncio.Event()
         with self._hub.listening([("events", room)], lambda _: stir.set()):
             while True:
                 stir.clear()  # before looking: what comes meanwhile is seen, or stirs again
-                found = await self._bridge.read(look)
+                found = await self._read(look)
                 left_ms = end_ms - self._clock.monotonic_ms()
                 if found.last_seq > after or left_ms <= 0:
                     return found
@@ -104,28 +108,37 @@ class DirectRooms:
         self, room: str, *, after: int = 0, limit: int = 200, thread: str = ""
     ) -> list[MessageView]:
         window = _window(after, limit)
-        return await self._bridge.read(lambda reads: messages_view(reads, self._company, room, window, thread))
+        return await self._read(lambda reads: messages_view(reads, self._company, room, window, thread))
 
     async def room_tasks(
         self, room: str, *, after: int = 0, limit: int = 200, state: str = "", to: str = ""
     ) -> list[RoomTaskView]:
         look = partial(tasks_view, company=self._company, room=room, window=_window(after, limit), state=state, to=to)
-        return await self._bridge.read(look)
+        return await self._read(look)
 
     async def room_task(self, room: str, task: str) -> RoomTaskView:
-        return await self._bridge.read(lambda reads: room_task_view(reads, self._company, room, task))
+        return await self._read(lambda reads: room_task_view(reads, self._company, room, task))
 
     async def room_memory(self, room: str, *, after: int = 0, limit: int = 200) -> list[MemoryView]:
         window = _window(after, limit)
-        return await self._bridge.read(lambda reads: memory_view(reads, self._company, room, window))
+        return await self._read(lambda reads: memory_view(reads, self._company, room, window))
 
     async def room_wakes(self, room: str, *, limit: int = 200) -> list[WakeView]:
         window = _window(0, limit)
-        return await self._bridge.read(lambda reads: wakes_view(reads, self._company, room, window.limit))
+        return await self._read(lambda reads: wakes_view(reads, self._company, room, window.limit))
 
     async def room_ledger(self, room: str, *, after: int = 0, limit: int = 200) -> LogPage:
         window = _window(after, limit)
-        return await self._bridge.read(lambda reads: ledger_page(reads, self._company, room, window))
+        return await self._read(lambda reads: ledger_page(reads, self._company, room, window))
+
+    async def _read(self, query: Callable[[Reads], T]) -> T:
+        """Read in the company's name: what the application forgot to leave out, the store's wall does."""
+
+        def spoken(reads: Reads) -> T:
+            reads.speak_for(self._company)
+            return query(reads)
+
+        return await self._bridge.read(spoken)
 
     def _actor(self, by: str) -> Actor:
         if by:

@@ -27,6 +27,7 @@ def wake_function(spec: WakeSpec, wake: Wake, bridge: Bridge, models: Models, cl
     """Return what a run of a wake runs."""
 
     def read(reads: Reads) -> str:
+        reads.speak_for(wake.company)
         return codec.encode(snapshot(reads, wake.company, wake.agent, wake.room, wake.cause), "room")
 
     return partial(wake_loop, spec=spec, wake=wake, look=lambda: bridge.read(read), models=models, clock=clock)

@@ -119,6 +119,8 @@ class PostgresLink:
         self.reads_only = False
         self._local: Mapping[str, str] = {}
         """Settings of each transaction, where the next one may be in another session: behind a pooler."""
+        self._speaks_for = ""
+        """The company that the open transaction's wall lets through."""
         self._queries = queries
         self._database = database
 
@@ -168,8 +170,14 @@ class PostgresLink:
         except psycopg.Error as error:
             raise refusal(error, self.address) from error
 
+    def speak_for(self, company: str) -> None:
+        if company != self._speaks_for:  # for this transaction alone: the next one may be another's, behind a pooler
+            self.execute("SELECT set_config('perdure.company', %(company)s, true)", {"company": company})
+            self._speaks_for = company
+
     def begin(self) -> int:
         """Open a transaction and read the database's clock, in one round trip."""
+        self._speaks_for = ""
         try:
             with self._database.pipeline():
                 # Whatever the administrator's default is. Named locks and guards do the rest.
@@ -182,6 +190,7 @@ class PostgresLink:
 
     def begin_view(self) -> None:
         """Open a transaction that sees one state of the database, and changes nothing."""
+        self._speaks_for = ""
         try:
             with self._database.pipeline() if self._local else nullcontext():
                 self._database.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -352,6 +361,9 @@ class PostgresReader:
     def row(self, query: str, **params: Any) -> Row | None:
         return self._link.row(query, **params)
 
+    def speak_for(self, company: str) -> None:
+        self._link.speak_for(company)
+
     def end(self) -> bool:
         return self._link.roll_back()
 
@@ -399,6 +411,8 @@ def refusal(error: psycopg.Error, address: Address, query: str = "") -> Exceptio
             f"{address.shown}: {what}. Its disk or its files are damaged: see the database's own log, and restart this "
             "process once it is mended.",
         )
+    if isinstance(error, pg.InsufficientPrivilege) and "row-level security" in what:
+        return InternalError(f"query {query}: {what}: the wall between companies", code="constraint")
     if isinstance(error, pg.InsufficientPrivilege):  # retryable: under a server that runs it says nothing of who asks
         return Retryable(
             f"{address.shown}: this user may not do what a store needs ({what}). Make it the owner of the database, or "

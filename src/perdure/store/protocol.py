@@ -14,6 +14,10 @@ Row = Mapping[str, Any]
 Params = Mapping[str, Any]
 
 
+EVERY_COMPANY = "?all"
+"""Whom those speak for who look after the whole store: a name that no company can have."""
+
+
 class Ref(NamedTuple):
     """An execution's key, in lock order."""
 
@@ -41,6 +45,13 @@ class Reads(Protocol):
 
     def row(self, query: str, **params: Any) -> Row | None:
         """Return its first row, if any."""
+        ...
+
+    def speak_for(self, company: str) -> None:
+        """See and write of rooms, until the view or transaction ends, what this company may; none of it if empty.
+
+        That is how each view and each transaction begins: whoever looks at rooms says for whom.
+        """
         ...
 
 

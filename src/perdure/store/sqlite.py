@@ -57,6 +57,7 @@ def _open(
     try:
         begin_anew(link)
         meta = migrate(Session(link), random, even_aside=even_aside)
+        link.raise_wall()
         return SqliteStore(link, statements, clock, meta)
     except BaseException:
         link.close()
@@ -126,6 +127,7 @@ class SqliteStore:
             self._check_file()  # if it is no longer there, that says more
             raise
         try:
+            link.raise_wall()
             self._check_file()
         except StoreFailed:
             link.close()
@@ -189,6 +191,7 @@ class SqliteStore:
     def _begin(self) -> None:
         link = self._link
         link.spoiled = False
+        link.speak_for("")
         link.execute("BEGIN IMMEDIATE")
         if self._epoch is not None:
             self._check_epoch(self._epoch)

@@ -20,6 +20,7 @@ from perdure.errors import InternalError, InvalidInput, Retryable, StoreFailed, 
 from perdure.store.protocol import Again, Params, Row
 from perdure.store.sql_store import Query, bad_value, missing
 from perdure.store.sqlite_schema import altered
+from perdure.store.sqlite_wall import Speaker, behind, raise_wall
 
 BUSY_MS = 2_000
 """How long a statement waits for a lock that somebody else's program, or another opener, holds."""
@@ -43,7 +44,7 @@ class Statement:
     def __init__(self, query: Query) -> None:
         self.name = query.name
         self.params = query.params
-        self.sql = _numbered(query)
+        self.sql = behind(_numbered(query))
         # `executemany` takes neither WITH nor RETURNING
         self.many = query.sql.upper().startswith(_PLAIN_CHANGES) and "RETURNING" not in query.sql.upper()
         self.columns: tuple[str, ...] | None = None
@@ -90,6 +91,7 @@ class SqliteLink:
         """Whether a statement of this transaction failed: it must then not be committed, as PostgreSQL would not."""
         self.reads_only = False
         self._statements = statements
+        self._speaker = Speaker()
         self._cursor = database.cursor()
         self._row = _rows_of(place)
         _open.add(self)
@@ -145,6 +147,18 @@ class SqliteLink:
             raise (
                 damaged(self.place, f"{error!s:.200}") if _is_no_text(error) else refusal(error, self.place)
             ) from error
+
+    def raise_wall(self) -> None:
+        """Let it see of rooms, from here on, what `speak_for` says. The file has had all migrations."""
+        try:
+            self.database.execute("PRAGMA query_only = OFF")  # views of this connection alone count as writes, too
+            raise_wall(self.database, self._speaker)
+            self.database.execute(f"PRAGMA query_only = {self.reads_only:d}")
+        except sqlite3.Error as error:
+            raise refusal(error, self.place) from error
+
+    def speak_for(self, company: str) -> None:
+        self._speaker.company = company
 
     def set_patience(self, wait_ms: int = BUSY_MS) -> None:
         """Wait this long for locks from now on."""

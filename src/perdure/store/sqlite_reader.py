@@ -26,6 +26,7 @@ class SqliteReader:
     def begin(self) -> None:
         self._expired = False
         self.since_ms = self._clock.monotonic_ms()
+        self._link.speak_for("")
         self._link.execute("BEGIN")
 
     def rows(self, query: str, **params: Any) -> list[Row]:
@@ -40,6 +41,9 @@ class SqliteReader:
     def row(self, query: str, **params: Any) -> Row | None:
         rows = self.rows(query, **params)
         return rows[0] if rows else None
+
+    def speak_for(self, company: str) -> None:
+        self._link.speak_for(company)
 
     def end(self) -> bool:
         try:

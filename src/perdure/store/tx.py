@@ -40,6 +40,8 @@ class Tx:
         self._connection = connection
         self._executions: dict[str, ExecutionRow] = {}
         self._locked = False
+        self._speaks = False
+        """Whether it speaks for a company."""
         self._events: dict[str, list[dict[str, Any]]] = {}
         """Not written yet, by execution, in `seq` order."""
         self._written: dict[str, list[dict[str, Any]]] = {}
@@ -67,6 +69,11 @@ class Tx:
         if params:
             self._connection.many(query, params)
 
+    def speak_for(self, company: str) -> None:
+        """See and write of rooms, until the operation ends or says otherwise, what this company may."""
+        self._speaks = True
+        self._connection.speak_for(company)
+
     def later(self, query: str, **params: Any) -> None:
         """Run a statement when the operation ends, with the others of its kind. For rows that nobody reads before."""
         self._later.setdefault(query, []).append(params)
@@ -76,6 +83,9 @@ class Tx:
         for query, params in self._later.items():
             self.many(query, params)
         self._later.clear()
+        if self._speaks:
+            self._speaks = False
+            self._connection.speak_for("")
 
     def each(self, query: str, params: Sequence[Params]) -> list[list[Row]]:
         return self._connection.each(query, params) if params else []

@@ -18,7 +18,7 @@ from perdure.engine.sweep import Sweep, take_over
 from perdure.errors import Conflict, InternalError, InvalidInput, StoreFailed
 from perdure.store import aside
 from perdure.store.migrate import migrate
-from perdure.store.protocol import Reads, Row
+from perdure.store.protocol import EVERY_COMPANY, Reads, Row
 from perdure.store.sqlite import SqliteStore, open_sqlite
 from perdure.store.sqlite_schema import Table, tables
 from perdure.store.tx import Tx
@@ -116,15 +116,16 @@ def _refuse_other_rows(store: SqliteStore, link: PostgresLink) -> None:
     """Refuse a target with anything in it that is not ours to go on with."""
     from perdure.store.postgres_link import Session  # noqa: PLC0415 - psycopg is an extra
 
-    names = {row["name"] for row in link.rows("table_names")}
+    with _seen(link):
+        names = {row["name"] for row in link.rows("table_names")}
+        mark = _mark(link) if {"migrations", "meta"} <= names else ""
+        full = [table.name for table in _moved() if table.name in names and link.row(f"any {table.name}")]
     if names and not {"migrations", "meta"} <= names:
         raise Conflict(
             f"{link.address.shown}: another program's tables are in it ({', '.join(sorted(names)[:5])}). Make an empty "
             "database: CREATE DATABASE … ENCODING 'UTF8'.",
             code="target_not_empty",
         )
-    mark = _mark(link) if names else ""
-    full = [table.name for table in _moved() if table.name in names and link.row(f"any {table.name}")]
     if mark.startswith(f"{aside.COPYING} "):
         if mark.split(" ")[1] != store.id:
             raise Conflict(
@@ -172,8 +173,9 @@ def _end_leases(tx: Tx) -> None:
 
 def _fill(source: View, link: PostgresLink, table: Table, progress: Progress) -> None:
     """Copy what is missing of a table. Batches go in the order of keys, so the last key there says what is there."""
-    done = count_of(link, table)
-    for _, _, rows in batches(source.reads, table, last_key(link, table)):
+    with _seen(link):
+        done, last = count_of(link, table), last_key(link, table)
+    for _, _, rows in batches(source.reads, table, last):
         with _written(link):
             link.many(f"insert {table.name}", rows)
         failpoints.hit("copy.batch")
@@ -183,6 +185,11 @@ def _fill(source: View, link: PostgresLink, table: Table, progress: Progress) ->
 
 def _compare(source: View, link: PostgresLink, table: Table) -> int:
     """Compare every row of a table, and return how many there are."""
+    with _seen(link):
+        return _compare_all(source, link, table)
+
+
+def _compare_all(source: View, link: PostgresLink, table: Table) -> int:
     count = 0
     for after, upto, rows in batches(source.reads, table):
         count += len(rows)
@@ -219,10 +226,22 @@ def _meta(store: SqliteStore, key: str) -> str:
 
 
 @contextmanager
+def _seen(link: PostgresLink) -> Generator[None]:
+    """One view of the target, all companies' rows in it."""
+    link.begin_view()
+    try:
+        link.speak_for(EVERY_COMPANY)
+        yield
+    finally:
+        link.roll_back()
+
+
+@contextmanager
 def _written(link: PostgresLink) -> Generator[None]:
     """One transaction on the target."""
     link.begin()
     try:
+        link.speak_for(EVERY_COMPANY)
         yield
         link.commit()
     except BaseException:

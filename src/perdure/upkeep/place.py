@@ -16,7 +16,7 @@ from perdure.errors import InvalidInput, PerdureError, Retryable, StoreInUse, Un
 from perdure.store import aside, place, sqlite, sqlite_link
 from perdure.store.migrate import Migration, Session, check_steps, load_migrations
 from perdure.store.ownership import Ownership, lock_file
-from perdure.store.protocol import Again, Reads, Row
+from perdure.store.protocol import EVERY_COMPANY, Again, Reads, Row
 from perdure.store.sql_store import Query, load_queries
 from perdure.store.sqlite_link import SqliteLink, Statement
 from perdure.store.sqlite_remains import refuse_damage
@@ -113,7 +113,8 @@ def _postgres_view(address: str, queries: Mapping[str, Query]) -> Generator[View
     with postgres_link(address, queries, writes=False) as link:
         from perdure.store import postgres_link as postgres  # noqa: PLC0415 - psycopg is an extra
 
-        link.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        link.begin_view()
+        link.speak_for(EVERY_COMPANY)
         found = View(link.address.shown, "postgres", link, postgres.Session(link), link)
         refuse_foreign(found, {row["name"] for row in link.rows("table_names")})
         yield found

@@ -19,6 +19,15 @@ ON CONFLICT (room, company, name) DO UPDATE SET
     state = excluded.state, definition = excluded.definition, on_crash = excluded.on_crash,
     changed_by = excluded.changed_by, changed_ms = excluded.changed_ms;
 
+-- name: give_room_seat
+-- Let a room be there for a company: the host's right.
+INSERT INTO room_seats (room, company, host) SELECT id, :company, company FROM rooms WHERE id = :room
+ON CONFLICT DO NOTHING;
+
+-- name: take_room_seat
+-- Let it be there no more.
+DELETE FROM room_seats WHERE room = :room AND company = :company;
+
 -- name: remove_room_agents
 -- Take all agents of a company out of a room.
 UPDATE room_members SET state = :state, changed_by = :by, changed_ms = :now_ms
@@ -97,7 +106,7 @@ VALUES (:room, :id, :seq, :company, :author, :text, :source, :salt, :digest, :no
 
 -- name: insert_room_reader
 -- Let a company read a line.
-INSERT INTO room_readers (room, line, company) VALUES (:room, :line, :company)
+INSERT INTO room_readers (room, line, company, owner) VALUES (:room, :line, :company, :owner)
 ON CONFLICT (room, line, company) DO NOTHING;
 
 -- name: room_memory_line

@@ -1,0 +1,245 @@
+"""The wall below the application: queries that have forgotten whom they are for find of rooms what is the asker's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from engine_bench import Bench
+from perdure.core.rooms import Actor, Invite, Join, Leave, OpenTask, Remember
+from perdure.errors import InternalError
+from perdure.store import postgres_link, sqlite
+from perdure.store.migrate import load_migrations, migrate
+from perdure.store.postgres import open_postgres
+from perdure.store.protocol import EVERY_COMPANY, Row, Store
+from perdure.store.sql_store import Query, load_queries, parse
+from perdure.store.sqlite import open_sqlite
+from perdure.store.sqlite_link import open_link
+from perdure.store.sqlite_schema import tables
+from perdure.store.sqlite_wall import RULES
+from perdure.system import SystemRandom
+from perdure.testing.clock import FakeClock, SeededRandom
+from poolers import pooled
+from postgres_server import as_ordinary_role
+from room_bench import ACME, ANN, BOB, GLOBEX, STRANGER, RoomBench
+
+UNWALLED: dict[str, str] = {}
+"""Tables of rooms that are not behind the wall, and why."""
+
+FORGETFUL = {
+    **{f"all {name}": f"SELECT * FROM {name}" for name in RULES},
+    **{f"count {name}": f"SELECT COUNT(*) AS n FROM {name}" for name in RULES},
+    **{f"empty {name}": f"DELETE FROM {name}" for name in RULES},
+    "retitle": "UPDATE room_tasks SET title = 'mine now'",
+    "all evicted": "UPDATE room_members SET state = 'gone'",
+    "both": "SELECT m.text FROM room_messages m UNION ALL SELECT l.text FROM room_memory l UNION ALL SELECT t.title "
+    "FROM room_tasks t WHERE t.room IN (SELECT id FROM rooms)",
+}
+"""What an application might ask that has lost its filter."""
+
+
+def forgetful(dialect: str) -> Mapping[str, Query]:
+    return {**load_queries(dialect), **{name: parse(name, text) for name, text in FORGETFUL.items()}}
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres", "pooled"])
+def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """A store that knows forgetful queries; `pooled`: each transaction may be in another session."""
+    if request.param == "sqlite":
+        place = tmp_path_factory.mktemp("wall") / "s.db"
+        with closing(open_sqlite(place, clock=FakeClock(), random=SeededRandom(), queries=forgetful("sqlite"))) as file:
+            yield file
+        return
+    server: str = request.getfixturevalue("postgres_dsn")
+    name = f"wall_{request.param}"
+    with psycopg.connect(server, autocommit=True) as admin:
+        admin.execute(f"CREATE DATABASE {name}".encode())
+    address = as_ordinary_role(server.replace("/postgres?", f"/{name}?"))
+    with ExitStack() as open_ones:
+        if request.param == "pooled":
+            socket = address.partition("host=")[2]
+            address = address.replace(socket, str(open_ones.enter_context(pooled("own", Path(socket)))))
+        database = open_postgres(address, random=SeededRandom(), queries=forgetful("postgres"))
+        yield open_ones.enter_context(closing(database))
+
+
+@pytest.fixture(scope="module")
+def room(store: Store) -> RoomBench:
+    """Two rooms of `acme`: one that `globex` is in, and one that it is not in. Something of everything in each."""
+    room = RoomBench(Bench(store, FakeClock()))
+    room.agent(BOB, "bot")
+    for own in (False, True):
+        where = room.make("its own") if own else room.room
+        room.write(ANN, OpenTask("a task of acme", ACME, key="t"), where)
+        room.write(ANN, Remember("a line of acme alone", (ACME,), key="m"), where)
+        room.write(ANN, Remember("a line for all", key="a"), where)
+    room.post(ANN, "@bot, a message of acme", key="1")
+    room.post(BOB, "a message of globex", key="2")
+    return room
+
+
+def look(store: Store, company: str, query: str) -> list[Row]:
+    with store.read() as reads:
+        if company:
+            reads.speak_for(company)
+        return reads.rows(query)
+
+
+def counts(store: Store, company: str) -> dict[str, int]:
+    return {name: look(store, company, f"count {name}")[0]["n"] for name in RULES}
+
+
+def test_to_a_stranger_and_to_nobody_every_table_of_rooms_is_empty(store: Store, room: RoomBench) -> None:
+    everything = counts(store, EVERY_COMPANY)
+    assert all(everything.values()), everything
+    for company in (STRANGER.company, ""):
+        assert set(counts(store, company).values()) == {0}
+        for query in (*(f"all {name}" for name in RULES), "both"):
+            assert look(store, company, query) == []
+
+
+def test_a_member_sees_its_rooms_and_of_memory_what_it_may_read(store: Store, room: RoomBench) -> None:
+    assert {one["id"] for one in look(store, GLOBEX, "all rooms")} == {room.room}
+    for name in RULES:
+        if name != "rooms":
+            assert {one["room"] for one in look(store, GLOBEX, f"all {name}")} == {room.room}, name
+    assert [one["text"] for one in look(store, GLOBEX, "all room_memory")] == ["a line for all"]
+    assert {one["company"] for one in look(store, GLOBEX, "all room_seats")} == {GLOBEX}
+    said = sorted(one["text"] for one in look(store, GLOBEX, "both"))
+    assert said == ["@bot, a message of acme", "a line for all", "a message of globex", "a task of acme"]
+    assert counts(store, ACME) == counts(store, EVERY_COMPANY)
+
+
+def test_whoever_leaves_sees_nothing_from_then_on(store: Store, room: RoomBench) -> None:
+    guest = Actor("guest", "gus")
+    room.write(ANN, Invite(guest.company))
+    room.write(guest, Join())
+    assert counts(store, guest.company)["room_messages"] == 2
+    room.write(guest, Leave())
+    assert set(counts(store, guest.company).values()) == {0}
+    assert room.write(guest, Join()).code == "not_found"
+
+
+def test_what_is_said_for_one_company_ends_with_its_transaction(store: Store, room: RoomBench) -> None:
+    for company in (ACME, GLOBEX, STRANGER.company, "", ACME, ""):
+        seen = len(look(store, company, "all room_messages"))
+        assert seen == (2 if company in (ACME, GLOBEX) else 0)
+        with store.write() as connection:
+            assert connection.rows("all room_messages") == [], "the next transaction speaks for nobody"
+            connection.speak_for(company)
+            assert len(connection.rows("all room_messages")) == seen
+
+
+def test_what_does_not_belong_to_it_no_company_changes_or_deletes(store: Store, room: RoomBench) -> None:
+    before = {name: look(store, EVERY_COMPANY, f"all {name}") for name in RULES}
+    for company in (STRANGER.company, ""):
+        with store.write() as connection:
+            connection.speak_for(company)
+            for query in ("retitle", "all evicted", *(f"empty {name}" for name in RULES)):
+                assert connection.run(query) == 0, query
+    with store.write() as connection:
+        connection.speak_for(GLOBEX)
+        assert connection.run("retitle") == 0, "they are acme's, and for acme"
+        for name in RULES.keys() - {"room_seats"}:
+            assert connection.run(f"empty {name}") == 0, "nobody deletes"
+    assert {name: look(store, EVERY_COMPANY, f"all {name}") for name in RULES} == before
+
+
+MESSAGE: dict[str, Any] = {
+    "id": "msg_x",
+    "seq": 99,
+    "author": "eve",
+    "kind": "person",
+    "text": "x",
+    "addressed": "[]",
+    "thread": "",
+    "hops": 0,
+    "digest": "",
+    "now_ms": 0,
+}
+
+
+def write_as(store: Store, speaker: str, query: str, **params: Any) -> int:
+    with store.write() as connection:
+        connection.speak_for(speaker)
+        return connection.run(query, **params)
+
+
+@pytest.mark.parametrize(
+    ("speaker", "author"), [(STRANGER.company, STRANGER.company), (GLOBEX, ACME), ("", ACME), (STRANGER.company, ACME)]
+)
+def test_nobody_writes_in_a_foreign_room_or_in_a_foreign_name(
+    store: Store, room: RoomBench, speaker: str, author: str
+) -> None:
+    with pytest.raises(InternalError) as refused:
+        write_as(store, speaker, "insert_room_message", **MESSAGE, room=room.room, company=author)
+    assert refused.value.code == "constraint"
+    assert "security" in refused.value.message or "wall" in refused.value.message
+
+
+@pytest.mark.parametrize("speaker", [STRANGER.company, GLOBEX, ""])
+def test_nobody_but_its_host_lets_anybody_into_a_room(store: Store, room: RoomBench, speaker: str) -> None:
+    mine = room.make("its own")
+    assert write_as(store, speaker, "give_room_seat", room=mine, company=speaker) == 0, "it does not even see the room"
+    member = {"company": speaker, "name": "", "state": "joined", "definition": "", "on_crash": "", "by": "eve"}
+    with pytest.raises(InternalError):
+        write_as(store, speaker, "put_room_member", room=mine, **member, now_ms=0)
+    assert counts(store, GLOBEX)["rooms"] == 1
+
+
+def test_every_table_of_rooms_is_behind_the_wall(postgres_database: str) -> None:
+    """A new one gets rules, on both databases, or a reason in `UNWALLED`."""
+    named = {one.name for one in tables() if one.name.startswith("room")}
+    assert named - UNWALLED.keys() == RULES.keys()
+    open_postgres(postgres_database, random=SystemRandom()).close()
+    with psycopg.connect(postgres_database) as database:
+        rows = database.execute("SELECT relname FROM pg_class WHERE relrowsecurity AND relforcerowsecurity").fetchall()
+    assert {name for (name,) in rows} == RULES.keys()
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+def test_rooms_that_were_there_before_the_wall_keep_their_companies(
+    request: pytest.FixtureRequest, tmp_path: Path, dialect: str
+) -> None:
+    if dialect == "sqlite":
+        place = tmp_path / "s.db"
+        place.touch()
+        link = open_link(place, {}, writes=True)
+        session: Any = sqlite.Session(link)
+    else:
+        address = as_ordinary_role(request.getfixturevalue("postgres_database"))
+        link = postgres_link.connect(postgres_link.Address(address), {}, writes=True)
+        session = postgres_link.Session(link)
+    steps = load_migrations()
+    before = [step for step in steps if step.number < 14]
+    with closing(link):
+        migrate(session, SystemRandom(), before)
+        with session.exclusive():
+            session.execute("INSERT INTO rooms VALUES ('r', 'acme', 'n', 'ann', 0)")
+            for company, name, state in (
+                ("acme", "", "joined"),
+                ("acme", "bot", "joined"),
+                ("globex", "", "invited"),
+                ("gone", "", "gone"),
+            ):
+                session.execute(
+                    "INSERT INTO room_members VALUES ('r', :company, :name, :state, '', '', '', 0)",
+                    company=company,
+                    name=name,
+                    state=state,
+                )
+            session.execute("INSERT INTO room_memory VALUES ('r', 'm', 1, 'acme', 'ann', 'x', '', '', '', 0)")
+            session.execute("INSERT INTO room_readers VALUES ('r', 'm', 'globex')")
+        migrate(session, SystemRandom(), steps)
+        with session.exclusive():
+            if dialect == "postgres":
+                link.speak_for(EVERY_COMPANY)
+            found = session.execute("SELECT room, company, host FROM room_seats ORDER BY company")
+            readers = session.execute("SELECT line, company, owner FROM room_readers")
+    assert [tuple(one.values()) for one in readers] == [("m", "globex", "acme")]
+    assert [tuple(one.values()) for one in found] == [("r", "acme", "acme"), ("r", "globex", "acme")]
