@@ -51,6 +51,27 @@ def test_a_room_is_made_written_in_and_read(home: Home) -> None:
         assert (done.returncode, shown in done.stdout) == (0, True), (words, done.stdout, done.stderr)
 
 
+def test_a_ledger_is_exported_and_verified_without_the_server(home: Home, tmp_path: Path) -> None:
+    room = home.json("rooms", "create", "exported", "--key", "x")["id"]
+    for number in range(3):
+        home.json("rooms", "post", room, f"line {number}", "--key", str(number))
+    done = home.command("rooms", "export", room)
+    head = done.stderr.strip().removeprefix("head ")
+    file = tmp_path / "ledger.jsonl"
+    file.write_text(done.stdout, encoding="utf-8")
+    verified = home.command("rooms", "verify", str(file), "--head", head)
+    assert (verified.returncode, f"4 events, up to {head}" in verified.stdout) == (0, True), verified
+    ready = home.running[0].ready
+    with AgentRuntime(ready["url"], api_key=ready["key"], serve_tools=False) as runtime:
+        assert runtime.rooms.get(room).export().decode() == done.stdout
+    file.write_text(done.stdout.replace('"seq":3', '"seq":4'), encoding="utf-8")
+    broken = home.command("rooms", "verify", str(file))
+    assert (broken.returncode, "event 3 is missing" in broken.stdout) == (1, True), broken
+    assert home.command("rooms", "verify", str(file), "--head", "x").returncode == 2
+    assert home.command("rooms", "verify", str(tmp_path / "no")).returncode == 2
+    assert home.command("rooms", "export", "room_x").returncode == 3
+
+
 def test_an_agent_is_registered_and_taken_out(home: Home) -> None:
     room = home.json("rooms", "create", "agents")["id"]
     done = home.command("rooms", "add-agent", room, "cli_agents:agent")

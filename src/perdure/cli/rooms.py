@@ -8,22 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from perdure.cli import rooms_ledger
 from perdure.cli.connect import AsJson, By, Server, ask
+from perdure.cli.rooms_ledger import After, Limit, Room
 
 if TYPE_CHECKING:
     from perdure.core.rooms import Act, MemoryView, MessageView, RoomTaskView, RoomView, Written
 
 app = typer.Typer(help="Rooms that several companies share: write, read, ask, remember.", no_args_is_help=True)
 
-Room = Annotated[str, typer.Argument(metavar="ROOM", help="The room's id.", show_default=False)]
 Key = Annotated[
     str, typer.Option("--key", metavar="TEXT", help="The same key again is the same, once.", show_default=False)
 ]
 About = Annotated[
     str, typer.Option("--thread", metavar="ID", help="The message or task that it is about.", show_default=False)
 ]
-After = Annotated[int, typer.Option("--after", min=0, metavar="SEQ", help="Only what came after.")]
-Limit = Annotated[int, typer.Option(min=1, max=1000, metavar="N", help="How many.")]
 TaskVerb = Literal["claim", "release", "complete", "decline", "cancel"]
 
 
@@ -279,23 +278,8 @@ def wakes(room: Room, limit: Limit = 50, server: Server = None, as_json: AsJson 
     console().print(table)
 
 
-@app.command()
-def ledger(room: Room, after: After = 0, limit: Limit = 200, server: Server = None, as_json: AsJson = False) -> None:
-    """Show a room's ledger: who did what, woken by what. Each line's hash covers all before it."""
-    from perdure.cli.terminal import console, grid, print_json
-    from perdure.core import codec
-
-    page = ask(server, lambda api: api.room_ledger(room, after=after, limit=limit))
-    if as_json:
-        print_json(page)
-        return
-    table = grid("SEQ", "ACT", "BY", "ABOUT", "WOKEN BY", "HASH")
-    for one in page.links:
-        said = codec.decode(one.data)
-        by = f"{said.get('company', '')}/{said.get('by', '')}"
-        act = one.kind.removeprefix("room_").replace("_", " ")
-        table.add_row(str(one.seq), act, by, one.address, said.get("woken_by", ""), one.hash[:12])
-    console().print(table)
+for _verb in (rooms_ledger.ledger, rooms_ledger.export, rooms_ledger.verify):
+    app.command()(_verb)
 
 
 def _write(server: str | None, room: str, act: Act, by: str, as_json: bool) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from perdure.client.handle import Connection
+from perdure.client.room_export import export_ledger, ledger_pages
 from perdure.core.chain import Checked, Follower, Link
 from perdure.core.codec import Json
 from perdure.core.rooms import (
@@ -187,18 +188,29 @@ class Room(_Verbs):
 
     async def ledger_async(self) -> tuple[list[Link], Checked]:
         """Return the whole ledger, and what following its chain of hashes found."""
-        links: list[Link] = []
-        while True:
-            after = links[-1].seq if links else 0
-            page = await self._runtime.join(self._runtime.api.room_ledger(self.id, after=after, limit=1_000))
-            links += page.links
-            if not page.links or links[-1].seq >= page.last_seq:
-                follower = Follower(self.id)
-                follower.take(links)
-                return links, follower.end(page.head, page.last_seq)
+        return await self._runtime.join(self._ledger())
 
     def ledger(self) -> tuple[list[Link], Checked]:
         return self._wait(self.ledger_async)
+
+    async def _ledger(self) -> tuple[list[Link], Checked]:
+        follower, links, page = Follower(self.id), list[Link](), None
+        async for page in ledger_pages(self._runtime.api, self.id):
+            follower.take(page.links)
+            links += page.links
+        assert page is not None
+        return links, follower.end(page.head, page.last_seq)
+
+    async def export_async(self) -> bytes:
+        """Return the whole ledger as a file for `perdure rooms verify`, which needs neither server nor Perdure."""
+
+        async def lines() -> bytes:
+            return b"".join([line async for line in export_ledger(self._runtime.api, self.id)])
+
+        return await self._runtime.join(lines())
+
+    def export(self) -> bytes:
+        return self._wait(self.export_async)
 
     async def _write(self, act: Act) -> Written:
         return await self._runtime.join(self._runtime.api.write_in_room(self.id, act, by=self._by))
