@@ -72,6 +72,27 @@ def test_a_ledger_is_exported_and_verified_without_the_server(home: Home, tmp_pa
     assert home.command("rooms", "export", "room_x").returncode == 3
 
 
+def test_a_file_is_put_listed_and_taken_out(home: Home, tmp_path: Path) -> None:
+    room = home.json("rooms", "create", "files", "--key", "f")["id"]
+    plan = tmp_path / "plan.md"
+    plan.write_bytes(b"# twelve beams\n")
+    home.json("rooms", "upload", room, str(plan), "--key", "1")
+    id = home.json("rooms", "upload", room, str(plan), "--key", "2")["id"]
+    [shown] = home.json("rooms", "files", room)["items"]
+    assert (shown["id"], shown["version"], shown["media"], shown["text_state"]) == (id, 2, "text/markdown", "text")
+    assert len(home.json("rooms", "files", room, "--versions", "--name", "plan.md")["items"]) == 2
+    assert "plan.md" in home.command("rooms", "files", room).stdout
+    out = tmp_path / "out.md"
+    assert home.command("rooms", "download", room, "plan.md", "--out", str(out)).returncode == 0
+    assert out.read_bytes() == plan.read_bytes()
+    done = home.command("rooms", "download", room, id)
+    assert done.stdout == "# twelve beams\n", done
+    assert home.command("rooms", "download", room, "no.md").returncode == 3
+    for words in (("upload", room, str(tmp_path / "none")), ("download", room, id, "--out", str(tmp_path / "x" / "y"))):
+        done = home.command("rooms", *words)
+        assert (done.returncode, "Traceback" in done.stderr) == (2, False), done
+
+
 def test_an_agent_is_registered_and_taken_out(home: Home) -> None:
     room = home.json("rooms", "create", "agents")["id"]
     done = home.command("rooms", "add-agent", room, "cli_agents:agent")

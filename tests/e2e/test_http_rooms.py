@@ -13,7 +13,9 @@ import pytest
 
 from http_server import Server, serving
 from perdure.client.http import HttpApi
+from perdure.client.room_files import download, upload
 from perdure.core.chain import Follower
+from perdure.core.room_files import NewFile, blob_of
 from perdure.core.rooms import MAX_TEXT, ChangeTask, Invite, Join, Leave, OpenTask, Post, Remember, RemoveAgent
 from perdure.errors import InvalidInput, NotFound
 
@@ -70,6 +72,37 @@ async def test_two_companies_talk_and_an_agent_answers(tmp_path: Path) -> None:
         follower = Follower(all_.room)
         follower.take(page.links)
         assert follower.end(page.head, page.last_seq).broken_at is None
+
+
+async def test_a_file_is_sent_and_what_it_says_is_read(tmp_path: Path) -> None:
+    async with companies(tmp_path / "s.db") as all_:
+        content = b"# Plan\n\nTwelve beams of oak.\n" * 20_000  # more than one chunk
+        done = await upload(all_.acme, all_.room, "plan.md", content, media="text/markdown", key="1")
+        assert (await upload(all_.acme, all_.room, "plan.md", content, media="text/markdown", key="1")).created is False
+        [shown] = await all_.globex.room_files(all_.room)
+        assert (shown.id, shown.version, shown.size, shown.text_state) == (done.id, 1, len(content), "text")
+        assert await download(all_.globex, all_.room, "plan.md") == content
+        [passage] = await all_.globex.room_file_text(all_.room, done.id, first=3, limit=1)
+        assert "Twelve beams of oak." in passage.text
+        with pytest.raises(NotFound, match="there is no file plan"):
+            await download(all_.globex, all_.room, "plan.txt")
+        await upload(all_.globex, all_.room, "plan.md", b"another")
+        with pytest.raises(InvalidInput, match="acme, globex"):
+            await download(all_.globex, all_.room, "plan.md")
+
+
+async def test_a_file_that_is_not_what_was_named_is_refused(tmp_path: Path) -> None:
+    async with companies(tmp_path / "s.db") as all_:
+        for sent, code in ((b"other", "file_differs"), (None, "file_incomplete")):
+            file = NewFile(f"{code}.txt", blob_of(code.encode()), 5)
+            if sent is not None:
+                await all_.acme.put_room_chunk(all_.room, file.blob, 0, sent)
+            with pytest.raises(InvalidInput) as refused:
+                await all_.acme.put_room_file(all_.room, file)
+            assert refused.value.code == code
+        with pytest.raises(InvalidInput, match="20,971,520 are the most"):
+            await upload(all_.acme, all_.room, "big.bin", bytes(20 * 2**20 + 1))
+        assert await all_.acme.room_files(all_.room) == []
 
 
 async def test_tasks_and_memory_go_over_the_wire(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from http_server import Server, serving
 from perdure.client.http import HttpApi
+from perdure.core.room_files import NewFile
 from perdure.core.rooms import Invite, Join, Leave, OpenTask, Post, Remember
 from perdure.server.app import control_app
 from perdure.wire import routes
@@ -24,6 +25,8 @@ from raw_http import Reply, exchange, request
 pytestmark = pytest.mark.anyio
 
 AGENT: dict[str, Any] = {"name": "helper", "model": "scripted/plain", "instructions": ""}
+BLOB = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
+"""SHA-256 of "x"."""
 OWN_LIST = {("GET", "/v1/rooms"), ("POST", "/v1/rooms")}
 """Routes of rooms that name no room."""
 BODIES: Mapping[tuple[str, str], Any] = {
@@ -34,6 +37,8 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/v1/rooms/{room}/messages"): {"text": "@helper, hi", "thread": "ID", "to": ["globex/helper"]},
     ("POST", "/v1/rooms/{room}/tasks"): {"title": "do it", "to": "globex/helper", "thread": "ID", "key": "task"},
     ("POST", "/v1/rooms/{room}/tasks/{task}"): {"verb": "complete", "result": "ha"},
+    ("POST", "/v1/rooms/{room}/chunks"): {"blob": BLOB, "number": 0, "data": "eA=="},
+    ("POST", "/v1/rooms/{room}/files"): {"name": "plan.txt", "blob": BLOB, "size": 1, "key": "file"},
     ("POST", "/v1/rooms/{room}/memory"): {"text": "a line", "readers": ["globex"], "source": "ID", "key": "line"},
 }
 """What each route takes; `ID` is an id of the room's. A route that is not here takes none."""
@@ -89,8 +94,10 @@ async def world(path: Path) -> AsyncGenerator[World]:
         task = await acme.write_in_room(room, OpenTask("count", "globex/helper", key="task"))
         await globex.wait(task.woken[0])
         line = await leaver.write_in_room(room, Remember("a line", key="line"))
+        await leaver.put_room_chunk(room, BLOB, 0, b"x")
+        file = await leaver.put_room_file(room, NewFile("plan.txt", BLOB, 1, key="file"))
         await leaver.write_in_room(room, Leave())
-        ids = [room, asked.id, task.id, line.id, asked.woken[0], "helper"]
+        ids = [room, asked.id, task.id, line.id, file.id, asked.woken[0], "helper"]
         yield World(server, room, ids, f"pdk_initech{'0' * 40}", f"pdk_leaver{'0' * 40}")
 
 
@@ -124,8 +131,9 @@ def pairs(world: World, routes: Sequence[tuple[str, str]]) -> Iterator[Pair]:
         more = "ID" in query + text or path.count("{") > 1
         rooms = [(id, id) for id in world.ids] + [(id, world.room) for id in world.ids if more]
         for id, room in dict.fromkeys(rooms):
-            real = filled(path + query.replace("ID", id), {"": id, "room": room})
-            other = filled(path + query.replace("ID", twin(id)), {"": twin(id), "room": twin(room)})
+            real = filled(path + query.replace("ID", id), {"": id, "room": room, "number": "0"})
+            twins = {"": twin(id), "room": twin(room), "number": "0"}
+            other = filled(path + query.replace("ID", twin(id)), twins)
             bodies = [json.loads(text.replace("ID", name)) for name in (id, twin(id))]
             yield Pair(method, real, bodies[0], other, bodies[1])
 

@@ -11,7 +11,9 @@ import psycopg
 import pytest
 
 from engine_bench import Bench
+from perdure.core.room_files import NewFile, blob_of
 from perdure.core.rooms import Actor, Invite, Join, Leave, OpenTask, Remember
+from perdure.engine.room_files import PutChunk, PutFile, put_chunk, put_file
 from perdure.errors import InternalError
 from perdure.store import postgres_link, sqlite
 from perdure.store.migrate import load_migrations, migrate
@@ -78,6 +80,9 @@ def room(store: Store) -> RoomBench:
         room.write(ANN, OpenTask("a task of acme", ACME, key="t"), where)
         room.write(ANN, Remember("a line of acme alone", (ACME,), key="m"), where)
         room.write(ANN, Remember("a line for all", key="a"), where)
+        room.bench.do(put_chunk, PutChunk(where, ACME, blob_of(b"x"), 0, "eA=="))
+        file = NewFile("x.txt", blob_of(b"x"), 1, key="f")
+        room.bench.do(put_file, PutFile(where, ANN, file, "text", "x"))
     room.post(ANN, "@bot, a message of acme", key="1")
     room.post(BOB, "a message of globex", key="2")
     return room

@@ -164,6 +164,10 @@ def rooms(client: Client) -> None:
     task = room.open_task("sweep", to="default", key="2").id
     room.change_task(task, "complete")
     room.remember("swept", key="3")
+    file = room.upload("swept.txt", b"all of it", key="4").id
+    assert (room.download(file), room.download("swept.txt")) == (b"all of it", b"all of it")
+    assert [one.text for one in room.file_text(file)] == ["all of it"]
+    assert client.runtime.wait(client.runtime.api.room_file(room.id, file)).text_state == "text"
     client.runtime.rooms.list()
     room.view()
     room.wakes()

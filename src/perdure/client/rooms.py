@@ -7,8 +7,10 @@ from typing import Any, Protocol, TypeVar
 
 from perdure.client.handle import Connection
 from perdure.client.room_export import export_ledger, ledger_pages
+from perdure.client.room_files import download, upload
 from perdure.core.chain import Checked, Follower, Link
 from perdure.core.codec import Json
+from perdure.core.room_files import FileView, PassageView
 from perdure.core.rooms import (
     EVERYBODY,
     Act,
@@ -126,6 +128,41 @@ class Room(_Verbs):
 
     def memory(self, *, after: int = 0, limit: int = PAGE) -> list[MemoryView]:
         return self._wait(lambda: self.memory_async(after=after, limit=limit))
+
+    # -- files ---------------------------------------------------------------------------------------------------------
+
+    async def upload_async(self, name: str, content: bytes, *, media: str = "", key: str = "") -> Written:
+        """Put a file into the room, 20 MB at most. One of a name that one's company used becomes its next version."""
+        work = upload(self._runtime.api, self.id, name, content, media=media, key=key, by=self._by)
+        return await self._runtime.join(work)
+
+    def upload(self, name: str, content: bytes, *, media: str = "", key: str = "") -> Written:
+        return self._wait(lambda: self.upload_async(name, content, media=media, key=key))
+
+    async def files_async(
+        self, *, after: int = 0, limit: int = PAGE, name: str = "", versions: bool = False
+    ) -> list[FileView]:
+        """Return files in order: of each the newest version, or all `versions`; or those of one `name`."""
+        ask = self._runtime.api.room_files(self.id, after=after, limit=limit, name=name, versions=versions)
+        return await self._runtime.join(ask)
+
+    def files(self, *, after: int = 0, limit: int = PAGE, name: str = "", versions: bool = False) -> list[FileView]:
+        return self._wait(lambda: self.files_async(after=after, limit=limit, name=name, versions=versions))
+
+    async def file_text_async(self, file: str, *, first: int = 0, limit: int = PAGE) -> list[PassageView]:
+        """Return what a file says, by its id, from passage `first` on; nothing if it holds no text."""
+        ask = self._runtime.api.room_file_text(self.id, file, first=first, limit=limit)
+        return await self._runtime.join(ask)
+
+    def file_text(self, file: str, *, first: int = 0, limit: int = PAGE) -> list[PassageView]:
+        return self._wait(lambda: self.file_text_async(file, first=first, limit=limit))
+
+    async def download_async(self, file: str) -> bytes:
+        """Return a file's bytes, proved by their fingerprint: by its id or, for the newest version, its name."""
+        return await self._runtime.join(download(self._runtime.api, self.id, file))
+
+    def download(self, file: str) -> bytes:
+        return self._wait(lambda: self.download_async(file))
 
     # -- who is in it --------------------------------------------------------------------------------------------------
 

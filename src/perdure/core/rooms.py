@@ -54,6 +54,7 @@ class RoomKind(StrEnum):
     TASK_OPENED = "room_task_opened"
     TASK_CHANGED = "room_task_changed"
     REMEMBERED = "room_remembered"
+    FILE_PUT = "room_file_put"
     REFUSED = "room_act_refused"
     """An agent declared an act that could not be done. `act`, `why`."""
     WAKE_ENDED = "room_wake_ended"

@@ -97,7 +97,7 @@ def _post(tx: Tx, room: ExecutionRow, actor: Actor, act: Post) -> Written | Perd
     id = _id("msg", room, actor, act.key)
     digest = codec.digest(act.text, list(act.to), act.thread)
     if (known := tx.row("room_message", room=room.id, id=id)) is not None:
-        return _again(known, digest, f"message key {act.key!r}")
+        return again(known, digest, f"message key {act.key!r}")
     meant = targets(tx, room.id, actor, act.to, act.text)
     if isinstance(meant, PerdureError):
         return meant
@@ -120,7 +120,7 @@ def _open_task(tx: Tx, room: ExecutionRow, actor: Actor, act: OpenTask) -> Writt
     id = _id("rtk", room, actor, act.key)
     digest = codec.digest(act.title, act.to, act.thread)
     if (known := tx.row("room_task", room=room.id, id=id)) is not None:
-        return _again(known, digest, f"task key {act.key!r}")
+        return again(known, digest, f"task key {act.key!r}")
     meant = find_member(tx, room.id, act.to)
     if isinstance(meant, PerdureError):
         return meant
@@ -156,7 +156,8 @@ def _unwoken(actor: Actor) -> dict[str, Json]:
     return {"hops": actor.hops, "wakes": False} if actor.hops >= MOST_HOPS else {}
 
 
-def _again(known: Row, digest: str, what: str) -> Written | Conflict:
+def again(known: Row, digest: str, what: str) -> Written | Conflict:
+    """Return what was written before under a key, or that it was something else."""
     if known["digest"] == digest:
         return Written(known["id"], known["seq"], created=False)
     return Conflict(
@@ -218,7 +219,7 @@ def _remember(tx: Tx, room: ExecutionRow, actor: Actor, act: Remember) -> Writte
     readers = _readers(actor, act)
     if (known := tx.row("room_memory_line", room=room.id, id=id)) is not None:
         same = codec.digest(known["salt"], act.text, readers, act.source)
-        return _again(known, same, f"memory key {act.key!r}")
+        return again(known, same, f"memory key {act.key!r}")
     for reader in readers:
         if reader != EVERYBODY and standing(tx, room.id, reader) is None:
             return InvalidInput(f"readers: {reader!r:.80} is no company in room {room.id}.", code="no_such_member")

@@ -48,7 +48,7 @@ from perdure.errors import InvalidInput
 from perdure.server.answers import check_answer
 from perdure.server.direct_blobs import DirectBlobs
 from perdure.server.direct_queues import DirectQueues
-from perdure.server.direct_rooms import DirectRooms
+from perdure.server.direct_room_files import DirectRoomFiles
 from perdure.server.direct_schedules import DirectSchedules
 from perdure.server.direct_secrets import DirectSecrets
 from perdure.server.direct_waits import DirectWaits
@@ -68,7 +68,7 @@ POLL_SECONDS = 5.0
 """How often a follower looks without a hint."""
 
 
-class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRooms, DirectSecrets, DirectBlobs):
+class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRoomFiles, DirectSecrets, DirectBlobs):
     """`Api` of one company over a node."""
 
     def __init__(self, node: Node, company: str) -> None:
@@ -76,7 +76,7 @@ class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRooms, DirectS
         DirectWaits.__init__(self, *given)
         DirectSchedules.__init__(self, *given, _read_definition)
         DirectQueues.__init__(self, node.bridge, company, node.look_time)
-        DirectRooms.__init__(self, *given, node.hub)
+        DirectRoomFiles.__init__(self, *given, node.hub)
         DirectSecrets.__init__(self, node.secrets, company)
         DirectBlobs.__init__(self, node.bridge, company, node.parts.max_value_bytes)
         self._node = node

@@ -107,28 +107,28 @@ class DirectRooms:
     async def room_messages(
         self, room: str, *, after: int = 0, limit: int = 200, thread: str = ""
     ) -> list[MessageView]:
-        window = _window(after, limit)
+        window = window_of(after, limit)
         return await self._read(lambda reads: messages_view(reads, self._company, room, window, thread))
 
     async def room_tasks(
         self, room: str, *, after: int = 0, limit: int = 200, state: str = "", to: str = ""
     ) -> list[RoomTaskView]:
-        look = partial(tasks_view, company=self._company, room=room, window=_window(after, limit), state=state, to=to)
+        look = partial(tasks_view, company=self._company, room=room, window=window_of(after, limit), state=state, to=to)
         return await self._read(look)
 
     async def room_task(self, room: str, task: str) -> RoomTaskView:
         return await self._read(lambda reads: room_task_view(reads, self._company, room, task))
 
     async def room_memory(self, room: str, *, after: int = 0, limit: int = 200) -> list[MemoryView]:
-        window = _window(after, limit)
+        window = window_of(after, limit)
         return await self._read(lambda reads: memory_view(reads, self._company, room, window))
 
     async def room_wakes(self, room: str, *, limit: int = 200) -> list[WakeView]:
-        window = _window(0, limit)
+        window = window_of(0, limit)
         return await self._read(lambda reads: wakes_view(reads, self._company, room, window.limit))
 
     async def room_ledger(self, room: str, *, after: int = 0, limit: int = 200) -> LogPage:
-        window = _window(after, limit)
+        window = window_of(after, limit)
         return await self._read(lambda reads: ledger_page(reads, self._company, room, window))
 
     async def _read(self, query: Callable[[Reads], T]) -> T:
@@ -158,7 +158,8 @@ async def _stirred(stir: asyncio.Event, seconds: float) -> None:
         timer.cancel()
 
 
-def _window(after: int, limit: int) -> Window:
+def window_of(after: int, limit: int) -> Window:
+    """Return a stretch of what a room holds. Raises `InvalidInput`."""
     if not 1 <= limit <= MOST:
         raise InvalidInput(f"limit should be 1 to {MOST}, found {limit}.")
     if not 0 <= after < 2**63:

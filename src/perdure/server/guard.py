@@ -44,7 +44,7 @@ _CHANGES_NOTHING = frozenset({"GET", "HEAD", "OPTIONS"})
 _NO_BODY = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
 _SMALL_BODY = 64 * 1024
 _LARGE = frozenset({routes.EXECUTIONS, routes.SCHEDULES, routes.MCP, *routes.WORKER} - {routes.BEGIN})
-_LARGE_ENDINGS = ("/messages", "/signals", "/effects/ruling")
+_LARGE_ENDINGS = ("/messages", "/signals", "/effects/ruling", "/chunks")
 _LARGE_BELOW = routes.ROOMS + "/"
 """Texts in rooms are counted in characters, of which one may take twelve bytes of JSON; agents come as definitions."""
 

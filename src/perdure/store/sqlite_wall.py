@@ -1,7 +1,8 @@
 """The second wall in a SQLite file: each connection of a store sees, of rooms, what the company has that it speaks for.
 
 The names of the tables are, for every query, those of temporary views, which filter; temporary triggers judge what is
-written. The rules are those of migrations/0014_wall.sql. docs/decisions/0017-the-second-wall.md says what this stops.
+written. The rules are those of the migrations, from 0014_wall.sql on. What this stops, and what not, is told in
+docs/decisions/0017-the-second-wall.md.
 """
 
 from __future__ import annotations
@@ -50,6 +51,9 @@ RULES = {
     ),
     "room_readers": _Rules(_SEEN, _seat("t.room", " AND s.company = t.owner")),
     "room_wakes": _Rules(_SEEN, _SEEN),
+    "room_files": _Rules(_SEEN, _OWN),
+    "room_chunks": _Rules(_SEEN, _OWN, removed=f"t.company = {_ME}"),
+    "room_passages": _Rules(_SEEN, _OWN),
 }
 """Every table of rooms, and what a company may do with its rows."""
 

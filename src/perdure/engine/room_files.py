@@ -1,0 +1,178 @@
+"""Keep files in rooms and read them. A version, its passages and its line in the ledger are one transaction.
+
+Where the bytes are is known to this file alone: chunks of a table, by room, company and fingerprint.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perdure.core import codec, states
+from perdure.core.room_files import MAX_ROOM_BYTES, FileView, NewFile, PassageView, passages_of
+from perdure.core.rooms import Actor, RoomKind, Written, written_id
+from perdure.engine.rooms import room_ref
+from perdure.engine.rooms_acts import again, note
+from perdure.engine.rooms_members import missing_room, standing
+from perdure.engine.rooms_read import Window, check_joined
+from perdure.errors import InvalidInput, LimitExceeded, NotFound, PerdureError
+from perdure.store.operation import Steps, operation
+from perdure.store.protocol import Reads, Row
+from perdure.store.tx import Tx
+
+UNUSED_MS = 24 * 3600 * 1000
+"""After this, chunks that no file was made of are forgotten when their company sends others."""
+
+
+@dataclass(frozen=True, slots=True)
+class PutChunk:
+    """A piece of bytes that a file is to be made of."""
+
+    room: str
+    company: str
+    blob: str
+    number: int
+    data: str
+    """Base64."""
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class PutFile:
+    """A file whose bytes are there, and what was read in it."""
+
+    room: str
+    actor: Actor
+    file: NewFile
+    text_state: str
+    text: str
+
+    @property
+    def size(self) -> int:
+        return len(self.text)
+
+
+@operation()
+def put_chunk(tx: Tx, rows: Sequence[PutChunk]) -> Steps[bool | NotFound]:
+    """Keep pieces of bytes for members. The same again changes nothing."""
+    yield ()
+    return [_put_chunk(tx, row) for row in rows]
+
+
+def _put_chunk(tx: Tx, row: PutChunk) -> bool | NotFound:
+    tx.speak_for(row.company)
+    if standing(tx, row.room, row.company) != states.Membership.JOINED:
+        return missing_room(row.room)
+    whose = {"room": row.room, "company": row.company}
+    if row.number == 0:
+        tx.run("drop_room_chunks", **whose, before=tx.now_ms - UNUSED_MS)
+    return bool(tx.run("insert_room_chunk", **whose, blob=row.blob, number=row.number, data=row.data, now_ms=tx.now_ms))
+
+
+@operation()
+def put_file(tx: Tx, rows: Sequence[PutFile]) -> Steps[Written | PerdureError]:
+    """Make versions of files. To whoever is no member, the room is not there."""
+    yield [room_ref(row.room) for row in rows]
+    return [_put_file(tx, row) for row in rows]
+
+
+def _put_file(tx: Tx, row: PutFile) -> Written | PerdureError:
+    tx.speak_for(row.actor.company)
+    ledger = tx.execution(row.room)
+    if ledger is None or standing(tx, row.room, row.actor.company) != states.Membership.JOINED:
+        return missing_room(row.room)
+    file, actor = row.file, row.actor
+    id = written_id("fil", row.room, actor.company, actor.kind, actor.name, file.key)
+    digest = codec.digest(file.name, file.blob, file.media)
+    if (known := tx.row("room_file", room=row.room, id=id)) is not None:
+        return again(known, digest, f"file key {file.key!r}")
+    held = tx.row("room_file_bytes", room=row.room)
+    if held is not None and held["size"] + file.size > MAX_ROOM_BYTES:
+        return LimitExceeded(
+            f"room {row.room} holds {held['size']:,} bytes of files; with {file.name[:80]!r} it would be over the "
+            f"{MAX_ROOM_BYTES:,} that a room takes. Make another room, or keep the file elsewhere.",
+            code="room_full",
+        )
+    whose = {"room": row.room, "company": actor.company}
+    last = tx.row("room_file_version", **whose, name=file.name)
+    seq = note(tx, ledger, actor, RoomKind.FILE_PUT, id, digest, facts={"blob": file.blob, "size": file.size})
+    facts = {"name": file.name, "media": file.media, "size": file.size, "blob": file.blob, "digest": digest}
+    facts |= {"author": actor.name, "kind": actor.kind, "version": (last["version"] if last else 0) + 1}
+    tx.run("insert_room_file", **whose, id=id, seq=seq, **facts, text_state=row.text_state, now_ms=tx.now_ms)
+    passages = enumerate(passages_of(row.text))
+    tx.many("insert_room_passage", [{**whose, "file": id, "number": number, "text": one} for number, one in passages])
+    return Written(id, seq)
+
+
+# -- what is read ------------------------------------------------------------------------------------------------------
+
+
+def files_view(
+    reads: Reads, company: str, room: str, window: Window, name: str = "", *, versions: bool = False
+) -> list[FileView]:
+    """Return files, the oldest first: of each the newest version, or all `versions`. Raises `NotFound`."""
+    check_joined(reads, company, room)
+    wanted = {"after": window.after, "limit": window.limit, "name": name, "newest": int(not versions)}
+    return [_view(row) for row in reads.rows("room_files_after", room=room, **wanted)]
+
+
+def file_view(reads: Reads, company: str, room: str, file: str) -> FileView:
+    """Return one version. Raises `NotFound`."""
+    check_joined(reads, company, room)
+    row = reads.row("room_file", room=room, id=file)
+    if row is None:
+        raise NotFound(
+            f"there is no file {file[:80]} in room {room}. `perdure rooms files` lists them.", file=file[:80]
+        )
+    return _view(row)
+
+
+def _view(row: Row) -> FileView:
+    names = ("id", "seq", "company", "author", "name", "version", "media", "size", "blob", "text_state", "at_ms")
+    return FileView(**{name: row[name] for name in names})
+
+
+def passages_view(reads: Reads, company: str, room: str, file: str, first: int, limit: int) -> list[PassageView]:
+    """Return what a file says, from a passage on. Raises `NotFound`."""
+    file_view(reads, company, room, file)
+    rows = reads.rows("room_passages_of", room=room, file=file, first=first, limit=limit)
+    return [PassageView(**row) for row in rows]
+
+
+def file_chunk(reads: Reads, company: str, room: str, file: str, number: int) -> bytes:
+    """Return a piece of a file's bytes. Raises `NotFound`."""
+    one = file_view(reads, company, room, file)
+    data = _chunk(reads, room, one.company, one.blob, number)
+    if data is None:
+        raise NotFound(f"file {file[:80]} has no chunk {number}.", file=file[:80], number=number)
+    return data
+
+
+def sent_bytes(reads: Reads, company: str, room: str, file: NewFile) -> bytes:
+    """Return the bytes that a company has sent for a file. Raises `NotFound`, `InvalidInput` (`file_incomplete`)."""
+    check_joined(reads, company, room)
+    pieces: list[bytes] = []
+    for number in range(file.chunks):
+        data = _chunk(reads, room, company, file.blob, number)
+        if data is None:
+            raise InvalidInput(
+                f"file {file.name[:80]!r}: chunk {number} of {file.chunks} has not been sent. Send all, then make the "
+                "file of them.",
+                code="file_incomplete",
+                number=number,
+            )
+        pieces.append(data)
+    return b"".join(pieces)
+
+
+def _chunk(reads: Reads, room: str, company: str, blob: str, number: int) -> bytes | None:
+    row = reads.row("room_chunk", room=room, company=company, blob=blob, number=number)
+    try:
+        return None if row is None else base64.b64decode(row["data"], validate=True)
+    except (binascii.Error, ValueError):
+        return b""  # the fingerprint of the whole tells
