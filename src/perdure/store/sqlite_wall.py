@@ -1,8 +1,8 @@
 """The second wall in a SQLite file: each connection of a store sees, of rooms, what the company has that it speaks for.
 
 The names of the tables are, for every query, those of temporary views, which filter; temporary triggers judge what is
-written. The rules are those of the migrations, from 0014_wall.sql on. What this stops, and what not, is told in
-docs/decisions/0017-the-second-wall.md.
+written. The rules are those of the migrations, from 0012_wall.sql on. What this stops, and what not, is told in
+docs/decisions/0015-the-second-wall.md.
 """
 
 from __future__ import annotations

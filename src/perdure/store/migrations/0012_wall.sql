@@ -1,6 +1,6 @@
 -- The second wall: below the application, rows of rooms are there for the company that the transaction speaks for, and for
 -- no other. Here by row-level security; a SQLite file's connections bring the same rules along: store/sqlite_wall.py.
--- docs/decisions/0017-the-second-wall.md says what it stops.
+-- docs/decisions/0015-the-second-wall.md says what it stops.
 
 -- For whom a room is there: those who are in it or may join. The rules ask this table, and it asks no other.
 CREATE TABLE room_seats (
