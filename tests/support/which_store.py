@@ -53,6 +53,7 @@ class Databases:
     def take(self) -> str:
         """Return the address of a database with nothing in it."""
         import psycopg
+
         from postgres_server import as_ordinary_role
 
         if self._free:
@@ -66,6 +67,7 @@ class Databases:
     def give_back(self, address: str) -> None:
         """Put whoever is still connected out, and empty it for the next."""
         import psycopg
+
         from postgres_server import as_superuser
 
         with psycopg.connect(as_superuser(address), autocommit=True) as database:
