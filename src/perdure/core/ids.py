@@ -50,7 +50,9 @@ def check_named(**names: object) -> None:
 def not_a_name(what: str, found: object) -> InvalidInput:
     """Return the error for what stands where a name should."""
     return InvalidInput(
-        f"{what} should be a name: text without NUL and half surrogate pairs; found {found!r:.80}.", fields=[what]
+        f"{what} should be a name: text without NUL and half surrogate pairs; found {found!r:.80}.",
+        code="unstorable",
+        fields=[what],
     )
 
 
