@@ -85,6 +85,7 @@ async def test_no_route_gives_a_value_back_and_no_refusal_repeats_one(server: Se
     assert not any(VALUE.encode() in reply.body for reply in replies)
 
 
+@pytest.mark.sqlite_only("the key that is lost is the one that a file has of its own")
 async def test_a_damaged_store_is_named_over_http_too(server: Server) -> None:
     await server.api().set_secret("SHOP", VALUE)
     ring = server.node.secrets._ring  # the file of the server's key is lost

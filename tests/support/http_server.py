@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from node_bench import KEYS
 from perdure.agent.spec import AgentSpec, ToolEntry, spec_to_json
 from perdure.client.http import HttpApi, HttpTaskSource
 from perdure.core.approval import ApprovalRules
@@ -89,7 +90,8 @@ def open_node(place: Path | str, models: Models | None = None) -> Node:
     """Return a started node over the store at a place, or at an address that stands for one."""
     clock, random = SystemClock(), SystemRandom()
     store, close = own_store(place, clock=clock, random=random)
-    parts = Parts(models or Catalog(scripted=SCRIPTS), clock, random)
+    keys = KEYS if store.shared else ()
+    parts = Parts(models or Catalog(scripted=SCRIPTS), clock, random, server_keys=keys)
     node = Node(store, parts, nonce=random.token(16).hex(), close=close)
     node.start()
     return node
