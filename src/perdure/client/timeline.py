@@ -350,6 +350,8 @@ def _with_times(step: ToolStep) -> ToolStep:
 
 def _models(log: Sequence[Event]) -> Iterable[ModelStep]:
     trigger_ms, silent, repeated = log[0].at_ms if log else 0, False, 0
+    answered: set[str] = set()
+    """What has had an answer before: whatever comes after it, the loop may be past it, in a model call."""
     for event in log:
         if event.kind is Kind.TAKEN_OVER:
             trigger_ms, repeated = event.at_ms, repeated + 1
@@ -357,13 +359,10 @@ def _models(log: Sequence[Event]) -> Iterable[ModelStep]:
             step = _model(event, trigger_ms, repeated)
             yield step
             trigger_ms, silent, repeated = event.at_ms, not step.calls, 0
-        elif event.kind is Kind.STARTED or (event.kind in ANSWERS and (silent or not _afterwards(event))):
+        elif event.kind is Kind.STARTED or (event.kind in ANSWERS and (silent or event.address not in answered)):
             trigger_ms, repeated = event.at_ms, 0
-
-
-def _afterwards(event: Event) -> bool:
-    """Whether it speaks of a call that had been answered before: the loop may be past it, in a model call."""
-    return event.kind is Kind.EFFECT_RULED or bool(event.data.get("late"))
+        if event.kind in ANSWERS:
+            answered.add(event.address)
 
 
 def _outcome(event: Event) -> dict[str, Any] | None:

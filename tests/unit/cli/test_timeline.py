@@ -64,6 +64,16 @@ def test_a_plain_run_is_told_in_order_with_its_times() -> None:
     assert (story.model_ms, story.queued_ms, story.ran_ms, story.repeated) == (30, 9, 30, 0)
 
 
+def test_a_model_call_begins_with_the_first_answer_of_the_last_call_however_late_it_is() -> None:
+    """Late means: after its lease. Nobody waited for what is said of a call that had an answer."""
+    slow = Log().model(10, 1, "x").scheduled(11).ended(90, Kind.TASK_COMPLETED, 20, value=7, late=True).model(95, 2)
+    assert slow.models()[1].started_ms == 90
+    ruled = Log().model(10, 1, "x").scheduled(11).ended(40, Kind.TASK_UNCERTAIN, 20, why="silent")
+    said = {"ruling": "happened", "by": "ada", "reason": "saw it", "value": 7}
+    ruled.add(60, Kind.EFFECT_RULED, "turn 1/tool/x", **said).model(95, 2)
+    assert ruled.models()[1].started_ms == 40
+
+
 def test_retries_are_attempts_with_a_pause_between() -> None:
     log = Log().scheduled(0).ended(10, Kind.ATTEMPT_FAILED, 4, error="bad", retry_ms=2_000)
     log.ended(2_030, Kind.TASK_COMPLETED, 2_015, attempt=2, value=1)

@@ -53,6 +53,13 @@ describe("the story of a log", () => {
     ]);
   });
 
+  it("begins a model call with the first answer of the last call, however late that is", () => {
+    seq = 0;
+    const late = { attempt: 1, worker: "w", started_ms: 20, value: 7, late: true };
+    const story = storyOf(log(event("started", 0), reply(10, 1, ["c1"]), event("task_scheduled", 11, "t", TASK), event("task_completed", 90, "t", late), reply(95, 2)));
+    expect(models(story.entries)[1]?.startedMs).toBe(90);
+  });
+
   it("says that nobody knows, until somebody rules", () => {
     seq = 0;
     const lost = log(event("started", 0), event("task_scheduled", 1, "t", TASK), event("task_begun", 2, "t", { claim: "c", attempt: 1 }), event("task_uncertain", 9, "t", { why: "silent", attempt: 1, worker: "w" }));

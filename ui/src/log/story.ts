@@ -239,6 +239,8 @@ function* models(log: readonly Event[]): Iterable<ModelStep> {
   let trigger = log[0]?.at_ms ?? 0;
   let silent = false;
   let repeated = 0;
+  /** What has had an answer before: whatever comes after it, the loop may be past it, in a model call. */
+  const answered = new Set<string>();
   for (const event of log) {
     const outcome = outcomeIn(event);
     if (event.kind === "taken_over") {
@@ -250,16 +252,12 @@ function* models(log: readonly Event[]): Iterable<ModelStep> {
       trigger = event.at_ms;
       silent = step.calls.length === 0;
       repeated = 0;
-    } else if (event.kind === "started" || (ANSWERS.has(event.kind) && (silent || !afterwards(event)))) {
+    } else if (event.kind === "started" || (ANSWERS.has(event.kind) && (silent || !answered.has(event.address)))) {
       trigger = event.at_ms;
       repeated = 0;
     }
+    if (ANSWERS.has(event.kind)) answered.add(event.address);
   }
-}
-
-/** Whether it speaks of a call that had been answered before: the loop may be past it, in a model call. */
-function afterwards(event: Event): boolean {
-  return event.kind === "effect_ruled" || Boolean(event.data["late"]);
 }
 
 function model(event: Event, outcome: Fields, startedMs: number, repeated: number): ModelStep {
