@@ -11,13 +11,18 @@ import json
 import time
 from collections.abc import Callable
 from functools import partial
+from http import HTTPStatus
+from http.client import HTTPResponse
 from typing import TYPE_CHECKING, Any
+from urllib.request import Request, urlopen
 
 from crash_agent import PROMPT
 from crash_side import LARGE, PLEASE, family, handing, renaming, side_agent
 from perdure import Agent, AgentHandle, Conflict, NotFound
+from perdure.client.http import HttpApi
 from perdure.client.stream_events import ExecutionPaused, ToolFailed, ToolScheduled
 from perdure.core.queues import DeadFilter
+from perdure.wire import routes
 
 if TYPE_CHECKING:
     from crash_client import Client
@@ -188,6 +193,31 @@ def secrets(client: Client) -> None:
     assert [one.name for one in secrets.list()] == [f"{SECRET}_TOO"]
 
 
+def browser(client: Client) -> None:
+    """Sign a browser in and out. A link is good once, so whoever hears no answer takes another."""
+    until(partial(_in_and_out, client), "a browser to be signed in and out")
+
+
+def _in_and_out(client: Client) -> bool:
+    page = client.setup.address(client.setup.server)
+    api = client.runtime.api
+    assert isinstance(api, HttpApi)
+    link = client.runtime.wait(api.new_link()).path.partition("#")[2]
+    try:
+        signed = _of_a_page(page, "POST", json.dumps({"link": link}).encode())
+        cookie = signed.headers["set-cookie"].partition(";")[0]
+        return _of_a_page(page, "DELETE", None, cookie=cookie).status == HTTPStatus.NO_CONTENT
+    except OSError:  # the server died, or had taken the link before it did
+        return False
+
+
+def _of_a_page(page: str, method: str, body: bytes | None, **headers: str) -> HTTPResponse:
+    given = {"origin": page, "content-type": "application/json", **headers}
+    asked = Request(page + routes.SESSION, body, given, method=method)
+    with urlopen(asked, timeout=PATIENCE_SECONDS) as answer:
+        return answer
+
+
 def values(client: Client) -> None:
     """Have a tool give what is too large for a log, and fetch it."""
     handle = client.begin("values", side(client), f"{PLEASE}fill_up")
@@ -245,6 +275,7 @@ ERRANDS: dict[str, Callable[[Client], None]] = {
     "queues": queues,
     "rooms": rooms,
     "secrets": secrets,
+    "browser": browser,
     "values": values,
     "later": later,
     "schedule": schedule,

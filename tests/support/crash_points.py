@@ -100,6 +100,7 @@ ROOMS = (
 QUEUES = ("change_queue", "queues", "queue", "set_queue", "pause_queue", "resume_queue")
 OF_A_FILE = frozenset({"migrate", "take_over", "close"})
 """What only the owner of a SQLite file commits."""
+BROWSERS = ("new_link", "redeem", "end_session")
 SECRETS = ("change_secrets", "secrets", "set_secret", "delete_secret", "rotate_secrets")
 VALUES = ("offer_blob", "put_chunk", "finish_blob", "blob_chunk", "values", "value", "spool")
 WAITED_FOR: dict[str, Way] = {
@@ -155,6 +156,7 @@ WAYS: dict[str, Way] = {
     **dict.fromkeys(QUEUES, Way(errands=("queues",))),
     **dict.fromkeys(ROOMS, Way(errands=("rooms",))),
     **dict.fromkeys(SECRETS, Way(errands=("secrets",))),
+    **dict.fromkeys(BROWSERS, Way(errands=("browser",))),
     **dict.fromkeys(VALUES, Way(errands=("values",))),
     "fire_schedules": Way(
         errands=("tick",), nudges=(Nudge("note:ticking", "skip", after=61),), expect={"clock_slack_ms": 65_000, **LATE}
@@ -304,7 +306,7 @@ TOURS = (
     ("rooms",),
     ("rename",),
     ("schedule",),
-    ("secrets",),
+    ("browser", "secrets"),
     ("tick",),
     ("tokens",),
     ("values",),
