@@ -9,8 +9,8 @@ import crash_disk_power
 from crash_phase import Phase
 
 PHASES = (
-    Phase("system calls", crash_disk_calls.break_calls, 32, due={crash_disk_calls.POINTS: 300}),
-    Phase("power cuts", crash_disk_power.cut_power, 14, due={crash_disk_power.CUTS_MADE: 300}),
+    Phase("system calls", crash_disk_calls.break_calls, 40, due={crash_disk_calls.POINTS: 300}),
+    Phase("power cuts", crash_disk_power.cut_power, 9, due={crash_disk_power.CUTS_MADE: 300}),
     Phase("full disks", crash_disk_full.fill_disks, 8, due={crash_disk_full.FULL: 60}),
     Phase("failing disk", crash_disk_full.fail_calls, 5),
     Phase("damaged files", crash_disk_damage.damage, 5, due={crash_disk_damage.RUNS: 500}),
