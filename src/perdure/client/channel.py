@@ -180,6 +180,7 @@ class Channel:
                 url=self.url,
             ) from error
         except (httpx2.TransportError, failpoints.InjectedFault) as error:
+            self.met = True  # somebody took the connection
             raise ReplyLost(
                 f"The connection to {self.url} broke before the reply to {ask.name!r} was there "
                 f"({error or type(error).__name__}): it may or may not have been done.",

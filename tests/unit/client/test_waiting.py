@@ -57,6 +57,13 @@ def cut(request: httpx2.Request) -> httpx2.Response:
     raise httpx2.ReadError("cut", request=request)
 
 
+async def test_a_server_that_dies_before_its_first_answer_was_there() -> None:
+    """It took the connection, so there is a server: whoever waits for an end waits for the next one."""
+    server = Server(cut, *[refuse] * 20, stands("completed"))
+    await server.wait()
+    assert len(server.asked) == 22
+
+
 async def test_one_request_waits_for_the_end() -> None:
     server = Server(stands("completed"))
     await server.wait()

@@ -55,6 +55,8 @@ VERBS: dict[str, Ask] = {
     "resume_queue": lambda api, name: api.resume_queue(name),
     "set_secret": lambda api, name: api.set_secret(name, "a value of a secret"),
     "delete_secret": lambda api, name: api.delete_secret(name),
+    "values": lambda api, name: api.values(name),
+    "blob_chunk": lambda api, name: api.blob_chunk(name, "0" * 64, 0),
 }
 """The verbs whose first argument names something."""
 WITHIN: dict[str, Ask] = {
@@ -94,5 +96,5 @@ def test_no_verb_that_takes_a_name_is_left_out() -> None:
     """A verb that is added belongs here too, unless what it takes first is no name. Rooms have tests of their own."""
     asked = {name for name in dir(Api) if not name.startswith("_")}
     others = {"info", "start", "executions", "approvals", "effects", "workers", "aclose", "queues", "dead_tasks"}
-    others |= {"schedules", "secrets", "rotate_secrets", "create_schedule"}
+    others |= {"schedules", "secrets", "rotate_secrets", "create_schedule", "offer_blob", "put_chunk"}
     assert {name for name in asked - others if "room" not in name} == set(VERBS)
