@@ -14,6 +14,8 @@ from typing import Any
 PROGRAM = Path(__file__).parents[1] / "support" / "room_kills.py"
 SAMPLE = "act_in_room.before_commit@1,act_in_room.after_commit@2"
 ONE = "act_in_room.after_commit@1"
+WAITING = "park.after_commit@1,decide.after_commit@1"
+"""At the wait for somebody's yes, and at the yes."""
 
 
 def sweep(*arguments: str) -> list[dict[str, Any]]:
@@ -33,6 +35,10 @@ def judge(found: list[dict[str, Any]], kills: int) -> None:
 
 def test_a_wake_whose_servers_die_is_done_once_and_whole_on_sqlite() -> None:
     judge(sweep("", "2", SAMPLE), 3)
+
+
+def test_a_wake_whose_server_dies_while_it_waits_for_a_yes_goes_on_where_it_stopped() -> None:
+    judge(sweep("", "1", WAITING), 2)
 
 
 def test_a_wake_whose_server_dies_is_done_once_and_whole_on_postgresql(postgres_dsn: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -91,6 +92,21 @@ def test_a_file_is_put_listed_and_taken_out(home: Home, tmp_path: Path) -> None:
     for words in (("upload", room, str(tmp_path / "none")), ("download", room, id, "--out", str(tmp_path / "x" / "y"))):
         done = home.command("rooms", *words)
         assert (done.returncode, "Traceback" in done.stderr) == (2, False), done
+
+
+def test_rights_are_shown_and_said(home: Home, tmp_path: Path) -> None:
+    room = home.json("rooms", "create", "rights")["id"]
+    said = {"rules": [{"name": "ask", "then": "hold", "acts": ["spend"], "above": 5}], "roles": {"bosses": ["ann"]}}
+    (tmp_path / "rights.json").write_text(json.dumps(said), encoding="utf-8")
+    assert home.json("rooms", "rights", room, "--set", str(tmp_path / "rights.json"))["created"]
+    assert home.json("rooms", "rights", room)["document"] == said
+    shown = home.command("rooms", "rights", room).stdout
+    assert "above=5" in shown
+    assert "bosses: ann" in shown
+    (tmp_path / "rights.json").write_text('{"rules": [{"name": "ask"}]}', encoding="utf-8")
+    for file, said in ((tmp_path / "rights.json", "then should be allow"), (tmp_path / "none.json", "cannot be read")):
+        done = home.command("rooms", "rights", room, "--set", str(file))
+        assert (done.returncode != 0, said in done.stderr) == (True, True), done.stderr
 
 
 def test_an_agent_is_registered_and_taken_out(home: Home) -> None:

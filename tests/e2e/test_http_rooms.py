@@ -16,11 +16,23 @@ from perdure.client.http import HttpApi
 from perdure.client.room_files import download, upload
 from perdure.core.chain import Follower
 from perdure.core.room_files import NewFile, blob_of
-from perdure.core.rooms import MAX_TEXT, ChangeTask, Invite, Join, Leave, OpenTask, Post, Remember, RemoveAgent
-from perdure.errors import InvalidInput, NotFound
+from perdure.core.rooms import (
+    MAX_TEXT,
+    ChangeTask,
+    Invite,
+    Join,
+    Leave,
+    OpenTask,
+    Post,
+    Remember,
+    RemoveAgent,
+    SetRights,
+)
+from perdure.errors import Conflict, InvalidInput, NotFound
 
 pytestmark = pytest.mark.anyio
 
+RULES = SetRights('{"rules": [{"name": "quiet", "then": "refuse", "acts": ["post"], "who": "globex"}]}')
 AGENT: dict[str, Any] = {"name": "bot", "model": "scripted/plain", "instructions": ""}
 
 
@@ -138,7 +150,7 @@ async def test_a_strangers_key_finds_nothing_whatever_it_asks(tmp_path: Path) ->
         def asks(room: str) -> list[Callable[[], Awaitable[object]]]:
             acts = [Post("x"), OpenTask("x", "globex"), ChangeTask(task, "claim"), Remember("x"), Invite("y"), Join()]
             return [
-                *(lambda act=act: api.write_in_room(room, act) for act in (*acts, Leave(), RemoveAgent("bot"))),
+                *(lambda act=act: api.write_in_room(room, act) for act in (*acts, Leave(), RemoveAgent("bot"), RULES)),
                 lambda: api.put_room_agent(room, AGENT),
                 lambda: api.room(room),
                 lambda: api.room(room, wait_seconds=50),
@@ -147,6 +159,7 @@ async def test_a_strangers_key_finds_nothing_whatever_it_asks(tmp_path: Path) ->
                 lambda: api.room_task(room, task),
                 lambda: api.room_memory(room),
                 lambda: api.room_wakes(room),
+                lambda: api.room_rights(room),
                 lambda: api.room_ledger(room),
             ]
 
@@ -185,6 +198,39 @@ async def test_the_longest_text_goes_through_in_any_script(tmp_path: Path) -> No
             task = (await api.write_in_room(all_.room, OpenTask(text, "globex"))).id
             for act in (Post(text), ChangeTask(task, "complete", text), Remember(text)):
                 assert (await api.write_in_room(all_.room, act)).created
+
+
+async def test_rights_go_over_the_wire_and_bind_whoever_they_name(tmp_path: Path) -> None:
+    async with companies(tmp_path / "s.db") as all_:
+        assert (await all_.acme.room_rights(all_.room)).revision == 0
+        await all_.acme.write_in_room(all_.room, RULES)
+        said = await all_.acme.room_rights(all_.room)
+        assert (said.revision, said.changed_by, said.document["rules"][0]["name"]) == (1, "acme-ops", "quiet")
+        with pytest.raises(Conflict, match="refused by acme:quiet"):
+            await all_.globex.write_in_room(all_.room, Post("hello"))
+        with pytest.raises(InvalidInput, match="acts has 'fly'"):
+            await all_.acme.write_in_room(
+                all_.room, SetRights('{"rules": [{"name": "a", "then": "allow", "acts": ["fly"]}]}')
+            )
+
+
+async def test_a_held_act_is_approved_by_the_company_whose_yes_it_is(tmp_path: Path) -> None:
+    async with companies(tmp_path / "s.db") as all_:
+        await all_.globex.put_room_agent(all_.room, AGENT)
+        hold = '{"rules": [{"name": "look", "then": "hold", "acts": ["post"], "who": "globex/bot"}]}'
+        await all_.acme.write_in_room(all_.room, SetRights(hold))
+        [wake] = (await all_.acme.write_in_room(all_.room, Post("@bot?", key="1"))).woken
+        async with asyncio.timeout(60):
+            while not (found := await all_.acme.approvals()):  # noqa: ASYNC110 - it is another loop's
+                await asyncio.sleep(0.01)
+        assert await all_.globex.approvals() == []
+        with pytest.raises(NotFound):
+            await all_.globex.decide(found[0].id, "approve")
+        with pytest.raises(Conflict, match="as it was declared or not at all"):
+            await all_.acme.decide(found[0].id, "edit", args={"text": "x"})
+        await all_.acme.decide(found[0].id, "approve", digest=found[0].digest)
+        await all_.globex.wait(wake)
+        assert [one.author for one in await all_.acme.room_messages(all_.room)] == ["acme-ops", "bot"]
 
 
 async def test_an_execution_cannot_be_reached_by_a_rooms_id(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/v1/rooms/{room}/tasks/{task}"): {"verb": "complete", "result": "ha"},
     ("POST", "/v1/rooms/{room}/chunks"): {"blob": BLOB, "number": 0, "data": "eA=="},
     ("POST", "/v1/rooms/{room}/files"): {"name": "plan.txt", "blob": BLOB, "size": 1, "key": "file"},
+    ("PUT", "/v1/rooms/{room}/rights"): {"document": {"rules": []}},
     ("POST", "/v1/rooms/{room}/memory"): {"text": "a line", "readers": ["globex"], "source": "ID", "key": "line"},
 }
 """What each route takes; `ID` is an id of the room's. A route that is not here takes none."""

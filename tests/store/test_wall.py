@@ -12,7 +12,7 @@ import pytest
 
 from engine_bench import Bench
 from perdure.core.room_files import NewFile, blob_of
-from perdure.core.rooms import Actor, Invite, Join, Leave, OpenTask, Remember
+from perdure.core.rooms import Actor, Invite, Join, Leave, OpenTask, Remember, SetRights
 from perdure.engine.room_files import PutChunk, PutFile, put_chunk, put_file
 from perdure.errors import InternalError
 from perdure.store import postgres_link, sqlite
@@ -32,6 +32,9 @@ from room_bench import ACME, ANN, BOB, GLOBEX, STRANGER, RoomBench
 
 UNWALLED: dict[str, str] = {}
 """Tables of rooms that are not behind the wall, and why."""
+
+OWN = {"room_rights", "room_refusals"}
+"""Tables of which each company sees its own rows alone."""
 
 FORGETFUL = {
     **{f"all {name}": f"SELECT * FROM {name}" for name in RULES},
@@ -85,7 +88,15 @@ def room(store: Store) -> RoomBench:
         room.bench.do(put_file, PutFile(where, ANN, file, "text", "x"))
     room.post(ANN, "@bot, a message of acme", key="1")
     room.post(BOB, "a message of globex", key="2")
+    for actor in (ANN, BOB):
+        room.write(actor, SetRights('{"rules": []}'))
+        write_as(store, actor.company, "insert_refusal", **refusal(room.room, actor.company))
     return room
+
+
+def refusal(room: str, company: str) -> dict[str, Any]:
+    whose = {"room": room, "company": company, "agent": "bot"}
+    return {**whose, "seq": 1, "act": "Post", "code": "not_allowed", "rule": "", "now_ms": 0}
 
 
 def look(store: Store, company: str, query: str) -> list[Row]:
@@ -117,7 +128,11 @@ def test_a_member_sees_its_rooms_and_of_memory_what_it_may_read(store: Store, ro
     assert {one["company"] for one in look(store, GLOBEX, "all room_seats")} == {GLOBEX}
     said = sorted(one["text"] for one in look(store, GLOBEX, "both"))
     assert said == ["@bot, a message of acme", "a line for all", "a message of globex", "a task of acme"]
-    assert counts(store, ACME) == counts(store, EVERY_COMPANY)
+    mine, all_ = counts(store, ACME), counts(store, EVERY_COMPANY)
+    assert {name: mine[name] for name in RULES.keys() - OWN} == {name: all_[name] for name in RULES.keys() - OWN}
+    for name in OWN:
+        for company in (ACME, GLOBEX):
+            assert {one["company"] for one in look(store, company, f"all {name}")} == {company}, name
 
 
 def test_whoever_leaves_sees_nothing_from_then_on(store: Store, room: RoomBench) -> None:

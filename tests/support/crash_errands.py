@@ -173,6 +173,8 @@ def rooms(client: Client) -> None:
     assert (room.download(file), room.download("swept.txt")) == (b"all of it", b"all of it")
     assert [one.text for one in room.file_text(file)] == ["all of it"]
     assert client.runtime.wait(client.runtime.api.room_file(room.id, file)).text_state == "text"
+    room.set_rights({"rules": [{"name": "all", "then": "allow"}]})
+    assert room.rights().revision == 1
     client.runtime.rooms.list()
     room.view()
     room.wakes()

@@ -16,6 +16,7 @@ from perdure.core.items import (
     AwaitSignal,
     BeginStep,
     EndStep,
+    HoldAct,
     Item,
     OfferStep,
     OpenApproval,
@@ -244,6 +245,8 @@ def _fact(item: Item) -> tuple[Kind, dict[str, Any]]:
             return Kind.TASK_SCHEDULED, {"tool": name, "delivery": "at_most_once"}
         case ActInRoom():
             return Kind.STEP_RECORDED, {"value": {"id": "", "seq": 0}}
+        case HoldAct():
+            return Kind.WAIT_OPENED, {"id": item.id, "kind": "approval"}
         case StartChild():
             return Kind.CHILD_STARTED, {"execution": item.id, "agent": item.agent}
         case OfferStep() | SimulatedStep():

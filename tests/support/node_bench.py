@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from perdure.agent.spec import AgentSpec, LimitsEntry, ToolEntry, spec_to_json
 from perdure.core.events import Event
@@ -29,6 +29,8 @@ from perdure.server.tool_source import ServerTools
 from perdure.system import SystemClock
 from perdure.testing.clock import SeededRandom
 from which_store import kind, own_store
+
+T = TypeVar("T")
 
 PATIENCE = 60.0
 """Seconds until a wait for something that should happen fails the test. No measure: a loaded machine takes its time."""
@@ -188,6 +190,14 @@ class NodeBench:
         while True:
             for task in await self.lease(*tools):
                 await self.done(task, tools[task.tool](task.args))
+
+
+async def wait_until(look: Callable[[], Awaitable[T]]) -> T:
+    """Return what a look finds, once it finds something."""
+    async with asyncio.timeout(PATIENCE):
+        while not (found := await look()):  # noqa: ASYNC110 - what it looks at may be on another loop
+            await asyncio.sleep(0.005)
+        return found
 
 
 def _report(task: LeasedTask, outcome: Any, **options: Any) -> Report:

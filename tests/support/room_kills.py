@@ -30,7 +30,10 @@ from perdure.server.node import Node
 from room_lives import ACME, AGENT, GLOBEX, MODEL, ROOM, Life, ended, fork, live
 from room_orders import FIRST, LAST, ORDERS, OrderedLife
 
-DONE = ["room_posted", "room_remembered", "room_task_changed", "room_task_opened", "room_wake_ended"]
+DONE = [
+    *("room_posted", "room_remembered", "room_task_changed"),
+    *("room_act_held", "room_task_opened", "room_wake_ended"),
+]
 """What the ledger says of a wake, if all went right."""
 _OF_A_WAKE = tuple(
     f"{name}.{moment}@{nth}"
@@ -39,8 +42,12 @@ _OF_A_WAKE = tuple(
         ("record", 1),  # the room as it was read
         ("record", 2),  # the model's reply
         ("act_in_room", 1),  # the reply in the room
-        ("act_in_room", 2),  # memory line, change of the task, new task
-        ("act_in_room", 3),  # the ledger's end of the wake
+        ("act_in_room", 2),  # memory line, change of the task, and that the new task is held
+        ("act_in_room", 3),  # asking for the yes to it
+        ("park", 1),
+        ("decide", 1),  # the yes
+        ("act_in_room", 4),  # the new task
+        ("act_in_room", 5),  # the ledger's end of the wake
         ("finish", 1),
     )
     for moment in ("before_commit", "after_commit")

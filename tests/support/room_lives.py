@@ -55,7 +55,7 @@ class Life:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def reply(self, request: ModelRequest) -> ModelReply:
-        """Declare an act of each kind."""
+        """Declare an act of each kind. The new task needs a yes: it is another company's, and so is what led to it."""
         self.note_request()
         room = codec.decode(request.messages[0].text)
         if room["woken_by"]["what"] == "message":
@@ -100,10 +100,22 @@ class Life:
 
 
 async def ended(node: Node) -> None:
-    """Return when every wake of the room has ended."""
+    """Return when every wake of the room has ended; say yes to what they wait for, once they wait."""
     globex = node.api(GLOBEX)
     for wake in await globex.room_wakes(ROOM):
-        await globex.wait(wake.execution)
+        end = asyncio.ensure_future(globex.wait(wake.execution))
+        while not end.done():
+            await say_yes(node)
+            await asyncio.wait({end}, timeout=0.02)
+        await end
+
+
+async def say_yes(node: Node) -> None:
+    """Approve what wakes wait for that hold nothing any more."""
+    globex = node.api(GLOBEX)
+    for one in await globex.approvals():
+        if (await globex.execution(one.execution)).state == "waiting":
+            await globex.decide(one.id, "approve", by="bob")
 
 
 def live(life: Life, what: Callable[[Node], Coroutine[Any, Any, None]]) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from perdure.cli import rooms_files, rooms_ledger
+from perdure.cli import rooms_files, rooms_ledger, rooms_rights
 from perdure.cli.connect import AsJson, By, Server, ask
 from perdure.cli.rooms_ledger import After, Limit, Room
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from perdure.core.rooms import Act, MemoryView, MessageView, RoomTaskView, RoomView, Written
 
 app = typer.Typer(help="Rooms that several companies share: write, read, ask, remember.", no_args_is_help=True)
+rooms_rights.add_to(app)
 
 Key = Annotated[
     str, typer.Option("--key", metavar="TEXT", help="The same key again is the same, once.", show_default=False)
@@ -82,7 +83,7 @@ def invite(
     """Let a company join: the host's right."""
     from perdure.core.rooms import Invite
 
-    _write(server, room, Invite(company), by, as_json)
+    write(server, room, Invite(company), by, as_json)
 
 
 @app.command()
@@ -90,7 +91,7 @@ def join(room: Room, by: By = "", server: Server = None, as_json: AsJson = False
     """Accept an invitation."""
     from perdure.core.rooms import Join
 
-    _write(server, room, Join(), by, as_json)
+    write(server, room, Join(), by, as_json)
 
 
 @app.command()
@@ -98,7 +99,7 @@ def leave(room: Room, by: By = "", server: Server = None, as_json: AsJson = Fals
     """Leave a room, with all agents of your company."""
     from perdure.core.rooms import Leave
 
-    _write(server, room, Leave(), by, as_json)
+    write(server, room, Leave(), by, as_json)
 
 
 @app.command("add-agent")
@@ -134,7 +135,7 @@ def remove_agent(
     """Take an agent out of a room: it acts no more."""
     from perdure.core.rooms import RemoveAgent
 
-    _write(server, room, RemoveAgent(name), "", as_json)
+    write(server, room, RemoveAgent(name), "", as_json)
 
 
 @app.command()
@@ -154,7 +155,7 @@ def post(
     """Say something. Agents in --to, or in the text as @agent, are woken."""
     from perdure.core.rooms import Post
 
-    _write(server, room, Post(text, tuple(to or ()), thread, key), by, as_json)
+    write(server, room, Post(text, tuple(to or ()), thread, key), by, as_json)
 
 
 @app.command()
@@ -210,7 +211,7 @@ def ask_command(
     """Open a task for a company or an agent. It stays until somebody closes it."""
     from perdure.core.rooms import OpenTask
 
-    _write(server, room, OpenTask(title, to, thread, key), by, as_json)
+    write(server, room, OpenTask(title, to, thread, key), by, as_json)
 
 
 @app.command()
@@ -226,7 +227,7 @@ def task(
     """Claim, release, complete, decline or cancel a task."""
     from perdure.core.rooms import ChangeTask
 
-    _write(server, room, ChangeTask(id, verb, result), by, as_json)
+    write(server, room, ChangeTask(id, verb, result), by, as_json)
 
 
 @app.command()
@@ -245,7 +246,7 @@ def remember(
     """Keep a line in the room's memory."""
     from perdure.core.rooms import EVERYBODY, Remember
 
-    _write(server, room, Remember(text, tuple(reader or (EVERYBODY,)), "", key), by, as_json)
+    write(server, room, Remember(text, tuple(reader or (EVERYBODY,)), "", key), by, as_json)
 
 
 @app.command()
@@ -284,7 +285,8 @@ for _verb in (rooms_ledger.ledger, rooms_ledger.export, rooms_ledger.verify):
     app.command()(_verb)
 
 
-def _write(server: str | None, room: str, act: Act, by: str, as_json: bool) -> None:
+def write(server: str | None, room: str, act: Act, by: str, as_json: bool) -> None:
+    """Do it, and say what became of it."""
     from perdure.cli.terminal import whoami
 
     _show_written(ask(server, lambda api: api.write_in_room(room, act, by=by or whoami())), as_json)

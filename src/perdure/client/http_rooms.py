@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from perdure.client.channel import Ask, OverHttp
+from perdure.core import codec as json
 from perdure.core.chain import LogPage
 from perdure.core.codec import Json
 from perdure.core.rooms import (
@@ -18,8 +19,10 @@ from perdure.core.rooms import (
     Post,
     Remember,
     RemoveAgent,
+    RightsView,
     RoomTaskView,
     RoomView,
+    SetRights,
     WakeView,
     Written,
 )
@@ -81,6 +84,9 @@ class HttpRooms(OverHttp):
                 return "POST", routes.fill(routes.ROOM_JOIN, room=room), bodies.ByBody(by)
             case Leave():
                 return "POST", routes.fill(routes.ROOM_LEAVE, room=room), bodies.ByBody(by)
+            case SetRights(document):
+                said = shapes.RightsBody(json.decode(document), by)
+                return "PUT", routes.fill(routes.ROOM_RIGHTS, room=room), said
             case RemoveAgent(name):
                 return "DELETE", routes.fill(routes.ROOM_AGENT, room=room, agent=name), None
             case _:
@@ -113,6 +119,10 @@ class HttpRooms(OverHttp):
     async def room_wakes(self, room: str, *, limit: int = 200) -> list[WakeView]:
         ask = Ask("room_wakes", "GET", routes.fill(routes.ROOM_WAKES, room=room), {"limit": limit})
         return list(codec.load(shapes.WakeList, await self._channel.call(ask)).items)
+
+    async def room_rights(self, room: str) -> RightsView:
+        ask = Ask("room_rights", "GET", routes.fill(routes.ROOM_RIGHTS, room=room))
+        return codec.load(RightsView, await self._channel.call(ask))
 
     async def room_ledger(self, room: str, *, after: int = 0, limit: int = 200) -> LogPage:
         query: dict[str, str | int] = {"after": after, "limit": limit}

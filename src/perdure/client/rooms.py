@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from perdure.client.handle import Connection
 from perdure.client.room_export import export_ledger, ledger_pages
 from perdure.client.room_files import download, upload
+from perdure.core import codec
 from perdure.core.chain import Checked, Follower, Link
 from perdure.core.codec import Json
 from perdure.core.room_files import FileView, PassageView
@@ -25,8 +26,10 @@ from perdure.core.rooms import (
     Post,
     Remember,
     RemoveAgent,
+    RightsView,
     RoomTaskView,
     RoomView,
+    SetRights,
     Verb,
     WakeView,
     Written,
@@ -213,6 +216,23 @@ class Room(_Verbs):
 
     def remove_agent(self, name: str) -> Written:
         return self._wait(lambda: self.remove_agent_async(name))
+
+    # -- what may be done ----------------------------------------------------------------------------------------------
+
+    async def rights_async(self) -> RightsView:
+        """Return what one's company said may be done here; without a word of it, the defaults hold."""
+        return await self._runtime.join(self._runtime.api.room_rights(self.id))
+
+    def rights(self) -> RightsView:
+        return self._wait(self.rights_async)
+
+    async def set_rights_async(self, document: Mapping[str, Any]) -> Written:
+        """Say what may be done here, as far as it concerns one's company: `{"rules": [...], "roles": {...}}`, in place
+        of what it said before. Raises `InvalidInput` (`bad_rights`) naming what does not fit."""
+        return await self._write(SetRights(codec.encode(document, "rights")))
+
+    def set_rights(self, document: Mapping[str, Any]) -> Written:
+        return self._wait(lambda: self.set_rights_async(document))
 
     # -- what happened -------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from perdure.core.approval import DEFAULT_APPROVAL, ApprovalRules
+from perdure.core.rights import Hold
 from perdure.core.rooms import Act, Actor
 from perdure.core.rules import DEFAULT_RULES, TaskRules
 from perdure.core.work import Failure
@@ -191,7 +192,7 @@ class SimulatedStep:
 class ActInRoom:
     """What a wake does in its room, recorded by the transaction that does it. Only servers hold wakes.
 
-    `STEP_RECORDED` with `value`: `id`, `seq`, `created` and `woken`, or `refused` and `why`.
+    `STEP_RECORDED` with `value`: `id`, `seq`, `created` and `woken`; or `refused` and `why`; or `held`, what it needs.
     """
 
     address: str
@@ -199,6 +200,21 @@ class ActInRoom:
     room: str
     actor: Actor
     act: Act
+    approvals: tuple[str, ...] = ()
+    """Addresses of what was asked for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class HoldAct:
+    """A wait for a yes to just this act in a room: an approval of the company whose yes it is. Only servers ask so."""
+
+    address: str
+    digest: str
+    id: str
+    room: str
+    actor: Actor
+    act: Act
+    hold: Hold
 
 
 Item = (
@@ -214,4 +230,5 @@ Item = (
     | OfferStep
     | SimulatedStep
     | ActInRoom
+    | HoldAct
 )

@@ -11,15 +11,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
 
 from perdure.core.ids import id_of
+from perdure.core.rights import rights_from_text
 from perdure.errors import InvalidInput
 
 LEDGER_COMPANY = "?rooms"
 """Whose the logs of rooms are: a name that no company can have."""
 WAKE = "wake"
 """What `kind` says in the definition of an agent that lives in a room."""
+ROOM_ACT = "room."
+"""What the name begins with under which an act is shown to whoever is asked for a yes. No tool's name has a dot."""
 EVERYBODY = "*"
 """As a reader: every company in the room, those to come included."""
 MAX_TEXT = 32_000
@@ -55,8 +58,12 @@ class RoomKind(StrEnum):
     TASK_CHANGED = "room_task_changed"
     REMEMBERED = "room_remembered"
     FILE_PUT = "room_file_put"
+    RIGHTS_SET = "room_rights_set"
+    """A company said what may be done, and on whose word. `revision`."""
+    HELD = "room_act_held"
+    """An agent declared an act that waits for a yes. `act`, `approval`, `for`, `rule`."""
     REFUSED = "room_act_refused"
-    """An agent declared an act that could not be done. `act`, `why`."""
+    """An agent declared an act that could not, or may not, be done. `act`, `why`, and `rule` if one says so."""
     WAKE_ENDED = "room_wake_ended"
 
 
@@ -146,6 +153,14 @@ class RemoveAgent:
 
 
 @dataclass(frozen=True, slots=True)
+class SetRights:
+    """Say what members may do, as far as it concerns one's company. Takes the place of what it said before."""
+
+    document: str
+    """JSON text, as `core.rights` reads it."""
+
+
+@dataclass(frozen=True, slots=True)
 class EndWake:
     """The last thing that a wake does."""
 
@@ -155,7 +170,7 @@ class EndWake:
     refused: int = 0
 
 
-Act = Post | OpenTask | ChangeTask | Remember | Invite | Join | Leave | PutAgent | RemoveAgent | EndWake
+Act = Post | OpenTask | ChangeTask | Remember | Invite | Join | Leave | PutAgent | RemoveAgent | SetRights | EndWake
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +188,12 @@ class Actor:
     """Who wrote that."""
     hops: int = 0
     """How many wakes led here, itself included; 0 for people."""
+    steered: tuple[str, ...] = ()
+    """Whose text was before it, its own company's apart."""
+    secrets: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Owners and readers of the lines before it that not all in the room may read."""
+    word: str = ""
+    """On whose yes it acts, where it needed one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +290,19 @@ class MemoryView:
 
 
 @dataclass(frozen=True, slots=True)
+class RightsView:
+    """What a company said may be done in a room."""
+
+    room: str
+    company: str
+    revision: int
+    """0: it said nothing, and the defaults hold."""
+    document: dict[str, Any]
+    changed_by: str
+    changed_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class WakeView:
     """A claim, and the execution that it owns, which may have been deleted long after it ended."""
 
@@ -306,6 +340,8 @@ def check_act(act: Act) -> None:
         case PutAgent(name) | RemoveAgent(name):
             if not _AGENT.fullmatch(name):
                 raise _bad("name", "1 to 128 letters, digits, `_`, `.` and `-`", name)
+        case SetRights(document):
+            rights_from_text(document)
         case Join() | Leave() | EndWake():
             pass
 

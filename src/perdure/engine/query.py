@@ -197,6 +197,11 @@ def waits_of(reads: Reads, row: Row, approvals: list[ApprovalView]) -> list[Wait
     """Return what an execution waits for outside of its own code."""
     scope = {"shard": row["shard"], "execution": row["id"]}
     waits = [WaitView("approval", one.address, one.opened_ms, f"a decision about {one.tool}") for one in approvals]
+    waits += [
+        WaitView("approval", one["address"], one["opened_ms"], f"a decision of {one['company']} about {one['name']}")
+        for one in reads.rows("open_waitpoints_of", **scope)
+        if one["kind"] == "approval" and one["company"] != row["company"]
+    ]
     tasks = reads.rows("open_tasks_of", **scope)
     waits += [wait for task in tasks if (wait := _task_wait(task, tasks)) is not None]
     waits += [

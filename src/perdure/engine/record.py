@@ -15,6 +15,7 @@ from perdure.core.items import (
     AwaitSignal,
     BeginStep,
     EndStep,
+    HoldAct,
     Item,
     OfferStep,
     OpenApproval,
@@ -171,7 +172,7 @@ def _append(tx: Tx, row: ExecutionRow, item: Item, tasks: list[dict[str, Any]], 
             tasks.extend(offer(tx, row, item))
         case SimulatedStep():
             tasks.append(simulated_step(tx, row, item))
-        case ActInRoom():
+        case ActInRoom() | HoldAct():
             raise InternalError(f"{item.address}: acts in rooms are recorded by `act_in_room`")
         case _:
             assert_never(item)

@@ -92,7 +92,7 @@ def _decide(tx: Tx, row: Decide, found: Row | None) -> Decided | Conflict | NotF
         return no_approval(row.approval)
     if point.row["state"] == states.Waitpoint.OPEN and (point.row["expires_ms"] or tx.now_ms + 1) <= tx.now_ms:
         point = expire(tx, point)  # the clock decides, not when it was swept
-    refusal = _over(tx, row, point) or _changed(row, point) or _not_theirs(tx, row, point)
+    refusal = _over(tx, row, point) or _whole(row, point) or _changed(row, point) or _not_theirs(tx, row, point)
     if isinstance(refusal, Conflict):
         return refusal
     if refusal is None:
@@ -246,6 +246,17 @@ def _already(row: Decide, point: Point) -> Conflict:
         code="already_decided",
         decision=point.row["decision"],
         decided_by=point.row["decided_by"],
+    )
+
+
+def _whole(row: Decide, point: Point) -> Conflict | None:
+    """Refuse to change an act in a room: it is done as it was declared, or not at all."""
+    if not point.row["name"] or row.decision in ("approve", "reject"):
+        return None
+    return Conflict(
+        f"approval {row.approval} is about an act in a room, which is done as it was declared or not at all: approve "
+        "or reject it.",
+        code="not_editable",
     )
 
 

@@ -14,7 +14,7 @@ from perdure.core.ids import shard_of
 from perdure.core.rooms import LEDGER_COMPANY, Act, Actor, RoomKind, Written
 from perdure.engine.rooms_acts import note, perform
 from perdure.engine.rooms_members import Member, put_member
-from perdure.errors import PerdureError
+from perdure.errors import InternalError, PerdureError
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Ref
 from perdure.store.rows import ExecutionRow
@@ -41,7 +41,11 @@ class Write:
 
     @property
     def size(self) -> int:
-        return len(getattr(self.act, "text", "")) + len(getattr(self.act, "spec", ""))
+        return (
+            len(getattr(self.act, "text", ""))
+            + len(getattr(self.act, "spec", ""))
+            + len(getattr(self.act, "document", ""))
+        )
 
 
 def room_ref(room: str) -> Ref:
@@ -90,4 +94,11 @@ def _ledger(tx: Tx, room: str) -> ExecutionRow:
 def write_in_room(tx: Tx, rows: Sequence[Write]) -> Steps[Written | PerdureError]:
     """Do what members ask for, in the order in which it came. To whoever is no member, the room is not there."""
     yield [room_ref(row.room) for row in rows]
-    return [perform(tx, row.room, row.actor, row.act) for row in rows]
+    return [_write(tx, row) for row in rows]
+
+
+def _write(tx: Tx, row: Write) -> Written | PerdureError:
+    done = perform(tx, row.room, row.actor, row.act)
+    if isinstance(done, tuple):  # nobody could be asked: it was refused in words
+        raise InternalError(f"{type(row.act).__name__} was held without anybody to ask")
+    return done

@@ -7,15 +7,17 @@ execution, in the one order of locks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from perdure.core import codec, states
 from perdure.core.events import ASKED, Kind
-from perdure.core.items import ActInRoom
-from perdure.core.rooms import Written
+from perdure.core.items import ActInRoom, HoldAct
+from perdure.core.rooms import RoomKind, Written
 from perdure.engine.record import News, held_by, lost, news
 from perdure.engine.rooms import room_ref
-from perdure.engine.rooms_acts import perform, refuse
+from perdure.engine.rooms_acts import note, perform, refuse
+from perdure.engine.rooms_rights import open_hold, word_on
 from perdure.errors import Conflict, LeaseLost
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Ref
@@ -30,7 +32,7 @@ class Acts:
     ref: Ref
     fence: int
     seen: int
-    items: tuple[ActInRoom, ...]
+    items: tuple[ActInRoom | HoldAct, ...]
     company: str = ""
     """Empty: only servers hold wakes."""
 
@@ -47,7 +49,8 @@ def _keys(row: Acts) -> tuple[str, ...]:
 def act_in_room(tx: Tx, rows: Sequence[Acts]) -> Steps[News | LeaseLost]:
     """Do each act and record it, if the fence is still the holder's. What is recorded is not done again.
 
-    What is asked for after a cancel is refused, as is what cannot be done: the record says so, and the wake goes on.
+    What is asked for after a cancel is refused, as is what cannot or may not be done: the record says so, and the wake
+    goes on. What needs a yes is not done: the record says whose, and the wake asks for it.
     """
     yield [ref for row in rows for ref in (row.ref, *(room_ref(item.room) for item in row.items))]
     results: list[News | LeaseLost] = []
@@ -64,14 +67,36 @@ def act_in_room(tx: Tx, rows: Sequence[Acts]) -> Steps[News | LeaseLost]:
     return results
 
 
-def _act(tx: Tx, execution: ExecutionRow, item: ActInRoom) -> None:
+def _act(tx: Tx, execution: ExecutionRow, item: ActInRoom | HoldAct) -> None:
+    if isinstance(item, HoldAct):
+        _hold(tx, execution, item)
+        return
     if execution.state == states.Execution.CANCELLING:
         done = Conflict("the wake was cancelled before.", code="cancelled")
     else:
-        done = perform(tx, item.room, item.actor, item.act)
-    if isinstance(done, Written):
-        value = {"id": done.id, "seq": done.seq, "created": done.created, "woken": list(done.woken)}
-    else:
-        refuse(tx, item.room, item.actor, item.act, done)
-        value = {"refused": done.code, "why": done.message}
+        done = perform(tx, item.room, item.actor, item.act, word_on(tx, execution, item))
+    value: dict[str, Any]
+    match done:
+        case Written():
+            value = {"id": done.id, "seq": done.seq, "created": done.created, "woken": list(done.woken)}
+        case tuple():
+            value = {"held": [asdict(hold) for hold in done]}
+        case _:
+            refuse(tx, item.room, item.actor, item.act, done)
+            value = {"refused": done.code, "why": done.message}
     tx.append(execution, Kind.STEP_RECORDED, item.address, item.digest, codec.encode({"value": value}))
+
+
+def _hold(tx: Tx, execution: ExecutionRow, item: HoldAct) -> None:
+    """Ask for a yes, and say so in the ledger."""
+    open_hold(tx, execution, item)
+    ledger = tx.execution(item.room)
+    if ledger is not None:
+        facts = {
+            "decision": "held",
+            "act": type(item.act).__name__,
+            "approval": item.id,
+            "for": item.hold.company,
+            "rule": item.hold.rule,
+        }
+        note(tx, ledger, item.actor, RoomKind.HELD, facts=facts)

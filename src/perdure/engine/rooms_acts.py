@@ -26,10 +26,12 @@ from perdure.core.rooms import (
     Remember,
     RemoveAgent,
     RoomKind,
+    SetRights,
     Written,
     written_id,
 )
 from perdure.engine.rooms_members import change_member, find_member, missing_room, standing, targets
+from perdure.engine.rooms_rights import Ask, Held, permitted, set_rights
 from perdure.engine.rooms_wakes import wake_all
 from perdure.errors import Conflict, InvalidInput, NotFound, PerdureError
 from perdure.store.protocol import Row
@@ -37,8 +39,11 @@ from perdure.store.rows import ExecutionRow
 from perdure.store.tx import Tx
 
 
-def perform(tx: Tx, room: str, actor: Actor, act: Act) -> Written | PerdureError:
-    """Do one act in a room that the transaction has locked."""
+def perform(tx: Tx, room: str, actor: Actor, act: Act, ask: Ask | None = None) -> Written | Held | PerdureError:
+    """Do one act in a room that the transaction has locked, if its rights allow it.
+
+    `ask` finds the yes that it may need; without it, what needs one is refused.
+    """
     tx.speak_for(actor.company)
     ledger = tx.execution(room)
     state = standing(tx, room, actor.company)
@@ -47,6 +52,11 @@ def perform(tx: Tx, room: str, actor: Actor, act: Act) -> Written | PerdureError
     agent = bool(actor.execution) and not isinstance(act, EndWake)
     if agent and standing(tx, room, actor.company, actor.name) != states.Membership.JOINED:
         return Conflict(f"agent {actor.name!r} is not in room {room} any more.", code="not_a_member")
+    allowed = permitted(tx, ledger, actor, act, ask)
+    return _do(tx, ledger, allowed, act) if isinstance(allowed, Actor) else allowed
+
+
+def _do(tx: Tx, ledger: ExecutionRow, actor: Actor, act: Act) -> Written | PerdureError:
     match act:
         case Post():
             return _post(tx, ledger, actor, act)
@@ -58,7 +68,9 @@ def perform(tx: Tx, room: str, actor: Actor, act: Act) -> Written | PerdureError
             return _remember(tx, ledger, actor, act)
         case EndWake(outcome, done, refused):
             facts: dict[str, Json] = {"outcome": outcome, "done": done, "refused": refused}
-            return Written(room, note(tx, ledger, actor, RoomKind.WAKE_ENDED, facts=facts))
+            return Written(ledger.id, note(tx, ledger, actor, RoomKind.WAKE_ENDED, facts=facts))
+        case SetRights():
+            return _set_rights(tx, ledger, actor, act)
         case Invite() | Join() | Leave() | PutAgent() | RemoveAgent():
             return _membership(tx, ledger, actor, act)
         case _:
@@ -76,6 +88,8 @@ def note(
 ) -> int:
     """Append a line to the ledger, `facts` in it, and return its number. No text of anybody's goes into it."""
     data: dict[str, Any] = {"company": actor.company, "by": actor.name, "kind": actor.kind, "decision": "allowed"}
+    if actor.word:
+        data |= {"decision": "approved", "on_word_of": actor.word}
     if actor.execution:
         data |= {"execution": actor.execution, "woken_by": actor.cause, "asked_by": actor.asked_by}
     return tx.append(room, kind, about, digest, data | dict(facts or {}))
@@ -86,8 +100,21 @@ def refuse(tx: Tx, room: str, actor: Actor, act: Act, why: PerdureError) -> None
     tx.speak_for(actor.company)
     ledger = tx.execution(room)
     if ledger is not None and standing(tx, room, actor.company) == states.Membership.JOINED:
-        facts = {"decision": "refused", "act": type(act).__name__, "why": why.code}
-        note(tx, ledger, actor, RoomKind.REFUSED, facts=facts)
+        rule = str(why.details.get("rule", ""))
+        facts = {"decision": "refused", "act": type(act).__name__, "why": why.code, **({"rule": rule} if rule else {})}
+        seq = note(tx, ledger, actor, RoomKind.REFUSED, facts=facts)
+        who = {"room": room, "company": actor.company, "agent": actor.name}
+        tx.run("insert_refusal", **who, seq=seq, act=facts["act"], code=why.code, rule=rule, now_ms=tx.now_ms)
+
+
+def _set_rights(tx: Tx, room: ExecutionRow, actor: Actor, act: SetRights) -> Written | Conflict:
+    if actor.kind == "agent":
+        return Conflict("agents do not change rights.", code="not_allowed")
+    changed = set_rights(tx, room, actor, act)
+    if changed is None:
+        return Written(room.id, 0, created=False)
+    revision, digest = changed
+    return Written(room.id, note(tx, room, actor, RoomKind.RIGHTS_SET, "", digest, {"revision": revision}))
 
 
 # -- messages and tasks ------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from perdure.store.protocol import Reads, Row
 MESSAGES = 50
 TASKS = 50
 LINES = 100
+REFUSALS = 10
 
 
 def snapshot(reads: Reads, company: str, agent: str, room: str, cause: str) -> Json:
@@ -36,7 +37,14 @@ def snapshot(reads: Reads, company: str, agent: str, room: str, cause: str) -> J
         "messages": [_message(one) for one in messages],
         "tasks": [_task(task_view(row)) for row in tasks],
         "memory": [_line(line_view(reads, room, row)) for row in lines],
+        "not_done": _not_done(reads, company, agent, room),
     }
+
+
+def _not_done(reads: Reads, company: str, agent: str, room: str) -> list[Json]:
+    """Return what the agent declared lately and was not done: nobody's words, only what the ledger says."""
+    rows = reads.rows("refusals_of", room=room, company=company, agent=agent, limit=REFUSALS)
+    return [{"act": row["act"], "why": row["code"], "rule": row["rule"]} for row in reversed(rows)]
 
 
 def _cause(reads: Reads, room: str, cause: str) -> Json:
@@ -62,4 +70,5 @@ def _task(one: RoomTaskView) -> dict[str, Json]:
 
 
 def _line(one: MemoryView) -> dict[str, Json]:
-    return {"id": one.id, "from": f"{one.company}/{one.author}", "source": one.source, "text": one.text}
+    author = f"{one.company}/{one.author}"
+    return {"id": one.id, "from": author, "readers": list(one.readers), "source": one.source, "text": one.text}

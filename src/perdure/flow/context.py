@@ -15,6 +15,7 @@ from perdure.core.items import (
     ActInRoom,
     AwaitSignal,
     BeginStep,
+    HoldAct,
     Item,
     OpenApproval,
     OpenToken,
@@ -223,6 +224,10 @@ class Context:
         """Do something in a room; return what became of it. Done and recorded in one transaction."""
         event = await self._wait(Kind.STEP_RECORDED, item.address, item.digest, item=item)
         return event.data["value"]
+
+    async def hold(self, item: HoldAct) -> Event:
+        """Ask for a yes to an act in a room; return the event with the decision."""
+        return await self._wait(Kind.WAIT_OPENED, item.address, item.digest, item=item)
 
     async def approval(
         self, address: str, tool: str, args: dict[str, Any], rules: ApprovalRules = DEFAULT_APPROVAL

@@ -1,13 +1,16 @@
 """A wake: plain Python, run again from its log after a crash. Read it top to bottom; nothing else decides.
 
 It reads the room, asks the model once, posts the reply, does the rest of what was declared, tells the ledger, and ends.
-Each act commits together with the record of it, so a re-run does exactly what is not done yet.
+Each act commits together with the record of it, so a re-run does exactly what is not done yet. What needs somebody's
+yes waits for it, holding nothing, and is done then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
+from itertools import count
 from typing import Any
 
 from perdure.agent.calls import CallProblem
@@ -15,12 +18,14 @@ from perdure.agent.conversation import Conversation
 from perdure.agent.loop import REPAIRS, ask_model
 from perdure.core import codec
 from perdure.core.codec import Json
-from perdure.core.items import ActInRoom
+from perdure.core.items import ActInRoom, HoldAct
 from perdure.core.ports import Clock
-from perdure.core.rooms import MAX_TEXT, Act, EndWake, Post, Remember
+from perdure.core.rights import hold_from_json
+from perdure.core.rooms import MAX_TEXT, Act, Actor, EndWake, Post, Remember
 from perdure.flow.context import Context, Failed, Try
 from perdure.models.port import ModelReply, Models
 from perdure.rooms.actions import read_action
+from perdure.rooms.labels import labels_of
 from perdure.rooms.prompt import in_room, shown
 from perdure.rooms.spec import Wake, WakeSpec
 
@@ -41,17 +46,20 @@ async def wake_loop(
     room: Any = await ctx.step(LOOK, codec.digest(wake.room, wake.agent, wake.cause), body)
     if room is None:
         raise Failed("not_a_member", f"agent {wake.agent!r} is not in room {wake.room} any more.")
+    labels = labels_of(room, wake.company)
+    actor = replace(wake.actor, steered=labels.steered, secrets=labels.secrets)
     try:
         talk = Conversation(ctx.execution, in_room(spec.agent, wake.company), shown(room))
         reply, acts, unread = await _declared(ctx, spec, wake, talk, _thread(room), models, clock)
     except Failed as error:
-        await _act(ctx, wake, END, EndWake(error.code))
+        await _act(ctx, wake.room, actor, END, EndWake(error.code))
         raise
-    done: list[Json] = [await _act(ctx, wake, "reply", _post(ctx, reply, _thread(room)))] if reply.text.strip() else []
+    does = partial(_act, ctx, wake.room, actor)
+    done: list[Json] = [await does("reply", _post(ctx, reply, _thread(room)))] if reply.text.strip() else []
     # Asked for together, so they commit together.
-    done += await ctx.gather(*(_act(ctx, wake, f"act {number}", act) for number, act in enumerate(acts, 1)))
+    done += await ctx.gather(*(does(f"act {number}", act) for number, act in enumerate(acts, 1)))
     refused = sum(isinstance(one, dict) and "refused" in one for one in done)
-    await _act(ctx, wake, END, EndWake("ended", len(done) - refused, refused + unread))
+    await does(END, EndWake("ended", len(done) - refused, refused + unread))
     return {"result": reply.text, "finish_reason": reply.finish_reason, "acts": done}
 
 
@@ -91,7 +99,29 @@ def _thread(room: dict[str, Any]) -> str:
     return str(cause["thread"] or cause["id"])
 
 
-async def _act(ctx: Context, wake: Wake, address: str, act: Act) -> dict[str, Any]:
+async def _act(ctx: Context, room: str, actor: Actor, address: str, act: Act) -> dict[str, Any]:
+    """Do it, once everybody whose yes it needs has given it; return what became of it, or of the asking."""
     unsalted = replace(act, salt="") if isinstance(act, Remember) else act  # another salt at each run
     digest = codec.digest(type(act).__name__, codec.to_json(unsalted, "act"))
-    return await ctx.act(ActInRoom(address, digest, wake.room, wake.actor, act))
+    approvals: tuple[str, ...] = ()
+    for number in count(1):  # the rights may change while somebody is asked
+        where = address if number == 1 else f"{address}/{number}"
+        done = await ctx.act(ActInRoom(where, digest, room, actor, act, approvals))
+        if "held" not in done:
+            return done
+        approvals = await _ask_for_word(ctx, ActInRoom(where, digest, room, actor, act), done["held"])
+    raise AssertionError("never")
+
+
+async def _ask_for_word(ctx: Context, item: ActInRoom, held: list[dict[str, Any]]) -> tuple[str, ...]:
+    """Ask one after the other for the words that an act needs, until somebody says no; return where."""
+    asked: list[str] = []
+    for given in held:
+        hold = hold_from_json(given)
+        address = f"{item.address}/yes of {hold.company}" + (f" {len(asked)}" if asked else "")
+        digest = codec.digest(item.digest, codec.to_json(hold, "hold"))
+        asked.append(address)
+        wish = HoldAct(address, digest, ctx.new_id("apr"), item.room, item.actor, item.act, hold)
+        if (await ctx.hold(wish)).data["decision"] != "approve":
+            break
+    return tuple(asked)

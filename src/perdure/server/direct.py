@@ -16,6 +16,7 @@ from perdure.core.functions import is_function, lane_of
 from perdure.core.ids import check_named, new_id
 from perdure.core.ledger import EFFECT_STATES
 from perdure.core.queues import check_limit_key, check_priority
+from perdure.core.rooms import ROOM_ACT
 from perdure.core.tags import check_tag, checked_tags
 from perdure.core.views import (
     ApprovalView,
@@ -231,6 +232,8 @@ class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRoomFiles, Dir
             found = query.approvals_of(reads, self._company, approval=approval)
             if not found:
                 raise no_approval(approval)
+            if found[0].tool.startswith(ROOM_ACT):  # maybe another company's execution; nothing of it is edited
+                return None, found[0].tool
             row = query.execution_row_of(reads, self._company, found[0].execution)
             return value_of(row["spec"], f"the definition of execution {found[0].execution}"), found[0].tool
 

@@ -23,6 +23,7 @@ from perdure.core.rooms import (
     Post,
     PutAgent,
     Remember,
+    RightsView,
     RoomTaskView,
     RoomView,
     WakeView,
@@ -34,6 +35,7 @@ from perdure.core.rooms import (
 from perdure.engine.rooms import MakeRoom, Write, make_room, write_in_room
 from perdure.engine.rooms_read import (
     Window,
+    check_joined,
     ledger_page,
     memory_view,
     messages_view,
@@ -43,6 +45,7 @@ from perdure.engine.rooms_read import (
     tasks_view,
     wakes_view,
 )
+from perdure.engine.rooms_rights import rights_view
 from perdure.errors import InvalidInput
 from perdure.rooms.spec import wake_definition
 from perdure.server.bridge import Bridge
@@ -130,6 +133,13 @@ class DirectRooms:
     async def room_ledger(self, room: str, *, after: int = 0, limit: int = 200) -> LogPage:
         window = window_of(after, limit)
         return await self._read(lambda reads: ledger_page(reads, self._company, room, window))
+
+    async def room_rights(self, room: str) -> RightsView:
+        def look(reads: Reads) -> RightsView:
+            check_joined(reads, self._company, room)
+            return rights_view(reads, self._company, room)
+
+        return await self._read(look)
 
     async def _read(self, query: Callable[[Reads], T]) -> T:
         """Read in the company's name: what the application forgot to leave out, the store's wall does."""

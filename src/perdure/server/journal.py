@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from itertools import groupby
 from typing import Any, Literal, TypeVar
 
 from perdure.core.events import Event
-from perdure.core.items import ActInRoom, Item
+from perdure.core.items import ActInRoom, HoldAct, Item
 from perdure.core.ports import Clock
 from perdure.engine.claim import LOG_PAGE
 from perdure.engine.park import Finish, Halt, Park, Released, StillHeld, finish, halt, park
 from perdure.engine.query import events_of
 from perdure.engine.record import News, Record, record
 from perdure.engine.rooms_act import Acts, act_in_room
-from perdure.errors import InternalError, LeaseLost, Retryable, Unreachable
+from perdure.errors import LeaseLost, Retryable, Unreachable
 from perdure.server.bridge import Bridge
 from perdure.store.operation import Operation
 from perdure.store.protocol import Reads, Ref
@@ -88,12 +89,15 @@ class RoomJournal(DirectJournal):
     """The journal of a wake: what it does in its room is recorded by the operation that does it."""
 
     async def record(self, seen: int, items: Sequence[Item]) -> list[Event]:
-        acts = tuple(item for item in items if isinstance(item, ActInRoom))
-        if not acts:
-            return await super().record(seen, items)
-        if len(acts) < len(items):
-            raise InternalError("a wake asked for an act in its room and for something else at once")
-        return events_of((await self._write(act_in_room, Acts(self._ref, self._fence, seen, acts))).events)
+        """Write what is asked for together in as few commits as it has kinds in a row."""
+        events: list[Event] = []
+        for in_room, group in groupby(items, lambda item: isinstance(item, ActInRoom | HoldAct)):
+            if in_room:
+                acts = tuple(item for item in group if isinstance(item, ActInRoom | HoldAct))
+                events = events_of((await self._write(act_in_room, Acts(self._ref, self._fence, seen, acts))).events)
+            else:
+                events = await super().record(seen, tuple(group))
+        return events
 
 
 async def patiently(clock: Clock, look: Callable[[], Awaitable[T]]) -> T:

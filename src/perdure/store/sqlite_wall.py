@@ -54,6 +54,8 @@ RULES = {
     "room_files": _Rules(_SEEN, _OWN),
     "room_chunks": _Rules(_SEEN, _OWN, removed=f"t.company = {_ME}"),
     "room_passages": _Rules(_SEEN, _OWN),
+    "room_rights": _Rules(_OWN, _OWN, changed=_OWN),
+    "room_refusals": _Rules(_OWN, _OWN),
 }
 """Every table of rooms, and what a company may do with its rows."""
 

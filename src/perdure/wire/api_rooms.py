@@ -6,7 +6,17 @@ from typing import Protocol
 
 from perdure.core.chain import LogPage
 from perdure.core.codec import Json
-from perdure.core.rooms import Act, MemoryView, MessageView, OnCrash, RoomTaskView, RoomView, WakeView, Written
+from perdure.core.rooms import (
+    Act,
+    MemoryView,
+    MessageView,
+    OnCrash,
+    RightsView,
+    RoomTaskView,
+    RoomView,
+    WakeView,
+    Written,
+)
 
 
 class RoomsApi(Protocol):
@@ -41,8 +51,9 @@ class RoomsApi(Protocol):
         """Do something in a room. When this returns, it survives the death of every process.
 
         Raises `Conflict`: `room_key_conflict` for a key that was used for something else; `not_the_host`, `host_stays`,
-        `not_yours`, `claimed_by_other`, `room_task_state` for what may not be done. `InvalidInput`
-        (`no_such_member`) for a name that means nobody.
+        `not_yours`, `claimed_by_other`, `room_task_state` for what may not be done, `not_allowed` and
+        `needs_approval` for what the room's rights say no to. `InvalidInput` (`no_such_member`) for a name that means
+        nobody, `bad_rights` for rights that cannot be.
         """
         ...
 
@@ -66,6 +77,10 @@ class RoomsApi(Protocol):
 
     async def room_wakes(self, room: str, *, limit: int = 200) -> list[WakeView]:
         """Return who was woken by what, the newest first. Of other companies' wakes it is not shown how they stand."""
+        ...
+
+    async def room_rights(self, room: str) -> RightsView:
+        """Return what the company itself said may be done in a room. It says so by the act `SetRights`."""
         ...
 
     async def room_ledger(self, room: str, *, after: int = 0, limit: int = 200) -> LogPage:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from perdure.core import codec
 from perdure.core.codec import Json
 from perdure.core.rooms import (
     EVERYBODY,
@@ -18,6 +19,7 @@ from perdure.core.rooms import (
     Remember,
     RoomTaskView,
     RoomView,
+    SetRights,
     Verb,
     WakeView,
 )
@@ -118,6 +120,20 @@ class RememberBody:
     @property
     def act(self) -> Remember:
         return Remember(self.text, self.readers, self.source, self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class RightsBody:
+    """`PUT /v1/rooms/{room}/rights`."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+    document: dict[str, Json]
+    """`rules` and `roles`."""
+    by: str = ""
+
+    @property
+    def act(self) -> SetRights:
+        return SetRights(codec.encode_json(self.document, "document"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from perdure.core.codec import Json
-from perdure.core.items import ActInRoom, Item
+from perdure.core.items import ActInRoom, HoldAct, Item
 from perdure.errors import InvalidInput
 from perdure.wire import codec
 
-TYPES: Mapping[str, type[Any]] = {kind.__name__: kind for kind in get_args(Item) if kind is not ActInRoom}
+_SERVERS_ALONE = (ActInRoom, HoldAct)
+TYPES: Mapping[str, type[Any]] = {kind.__name__: kind for kind in get_args(Item) if kind not in _SERVERS_ALONE}
 """Every item that a worker may send. Their names travel between releases: no renames."""
 
 

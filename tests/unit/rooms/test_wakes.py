@@ -10,7 +10,7 @@ import pytest
 
 from node_bench import Hold, Script
 from perdure.agent.spec import LimitsEntry
-from perdure.core.rooms import OpenTask, Remember, RemoveAgent
+from perdure.core.rooms import OpenTask, Remember, RemoveAgent, SetRights
 from perdure.errors import Conflict, InvalidInput
 from perdure.models.port import ModelError, ModelReply, ModelRequest
 from perdure.models.scripted import say
@@ -18,6 +18,7 @@ from room_node import ACME, GLOBEX, answer, room_over, shown
 
 pytestmark = pytest.mark.anyio
 
+ALLOW = '{"rules": [{"name": "orders", "then": "allow", "acts": ["create_task"]}]}'
 SET_UP = ["created", "invited", "joined", "agent_registered"]
 
 
@@ -45,6 +46,7 @@ async def test_it_does_all_that_it_declared_reply_first(tmp_path: Path) -> None:
         )
 
     async with room_over(tmp_path, [declare]) as room:
+        await room.globex.write_in_room(room.room, SetRights(ALLOW), by="bob")
         [wake] = (await room.write(OpenTask("count the beans", f"{GLOBEX}/clerk"))).woken
         await room.ended(wake)
         assert await room.texts() == ["done"]
@@ -56,7 +58,7 @@ async def test_it_does_all_that_it_declared_reply_first(tmp_path: Path) -> None:
             ("check it", "open", ""),
         ]
         acts = ["posted", "remembered", "task_changed", "task_opened", "wake_ended"]
-        assert await room.ledger() == [*SET_UP, "task_opened", *acts]
+        assert await room.ledger() == [*SET_UP, "rights_set", "task_opened", *acts]
 
 
 async def test_it_is_shown_the_room_that_its_company_may_see(tmp_path: Path) -> None:

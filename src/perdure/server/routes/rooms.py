@@ -9,7 +9,17 @@ from starlette.responses import Response
 
 from perdure.core import states
 from perdure.core.chain import LogPage
-from perdure.core.rooms import MAX_WAIT_SECONDS, Act, Join, Leave, RemoveAgent, RoomTaskView, RoomView, Written
+from perdure.core.rooms import (
+    MAX_WAIT_SECONDS,
+    Act,
+    Join,
+    Leave,
+    RemoveAgent,
+    RightsView,
+    RoomTaskView,
+    RoomView,
+    Written,
+)
 from perdure.server.call import Call
 from perdure.server.routes.parsed import After, Caller, Limit, ParsedRoute, reply
 from perdure.wire import routes
@@ -21,6 +31,7 @@ from perdure.wire.bodies_rooms import (
     MessageList,
     PostBody,
     RememberBody,
+    RightsBody,
     RoomBody,
     RoomList,
     RoomTaskBody,
@@ -137,6 +148,16 @@ async def remember(call: Caller, room: str, body: RememberBody) -> Response:
 @router.get(routes.ROOM_WAKES, response_model=WakeList, summary="Who was woken by what, the newest first")
 async def room_wakes(call: Caller, room: str, limit: Limit = 200) -> Response:
     return reply(WakeList(tuple(await call.api.room_wakes(room, limit=limit))))
+
+
+@router.get(routes.ROOM_RIGHTS, response_model=RightsView, summary="What one's company said may be done")
+async def room_rights(call: Caller, room: str) -> Response:
+    return reply(await call.api.room_rights(room))
+
+
+@router.put(routes.ROOM_RIGHTS, response_model=Written, summary="Say what may be done, in place of what was said")
+async def set_rights(call: Caller, room: str, body: RightsBody) -> Response:
+    return await _write(call, room, body.act, body.by)
 
 
 @router.get(routes.ROOM_LEDGER, response_model=LogPage, summary="A room's ledger as it is stored, with its hashes")

@@ -1,0 +1,222 @@
+"""What may be done in a room, judged where it is done: in the transaction that writes its rows, under the room's lock.
+
+What is held becomes an approval of the company whose yes it is, bound to the act as it was shown, and used up by the
+transaction that does the act.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, fields, replace
+from typing import Any, assert_never, cast
+
+from perdure.core import codec, states
+from perdure.core.approval import approval_to_text
+from perdure.core.codec import Json
+from perdure.core.events import Kind
+from perdure.core.items import ActInRoom, HoldAct
+from perdure.core.rights import Deed, Hold, Refused, Rights, judge, rights_from_text
+from perdure.core.rooms import (
+    EVERYBODY,
+    ROOM_ACT,
+    Act,
+    Actor,
+    ChangeTask,
+    EndWake,
+    Invite,
+    Join,
+    Leave,
+    OpenTask,
+    Post,
+    PutAgent,
+    Remember,
+    RemoveAgent,
+    RightsView,
+    SetRights,
+)
+from perdure.engine.approvals import call_digest
+from perdure.engine.rooms_members import find_member, standing, targets
+from perdure.errors import Conflict, PerdureError
+from perdure.store.protocol import EVERY_COMPANY, Reads, Row
+from perdure.store.rows import ExecutionRow
+from perdure.store.tx import Tx
+
+Held = tuple[Hold, ...]
+Ask = Callable[[Held], "str | Held | Conflict"]
+"""Finds out whether what an act needs was given: on whose word, or what is still needed, or that it was refused."""
+_UNSHOWN = ("key", "salt")
+"""Fields of an act that say nothing to whoever is asked."""
+
+
+def permitted(tx: Tx, room: ExecutionRow, actor: Actor, act: Act, ask: Ask | None) -> Actor | Held | PerdureError:
+    """Return in whose name, and on whose word, an act is done; or what it still needs, or why it may not be."""
+    deed = _deed_of(tx, room.id, actor, act)
+    if deed is None:
+        return actor
+    found = tx.row("room", room=room.id)
+    verdict = judge(deed, found["company"] if found is not None else "", _documents(tx, room.id, actor.company))
+    if isinstance(verdict, Refused):
+        return _not_allowed(deed, verdict)
+    if not verdict:
+        return actor
+    if gone := next((h for h in verdict if standing(tx, room.id, h.company) != states.Membership.JOINED), None):
+        return _not_allowed(deed, Refused(gone.rule, f"{gone.company}, whose yes it needs, is not in the room"))
+    if ask is None:
+        who = ", ".join(hold.company for hold in verdict)
+        return Conflict(
+            f"{deed.act} needs a yes of {who} ({verdict[0].rule}), and only what an agent does waits for one. Have "
+            "somebody do it whose right it is, or change the rule.",
+            code="needs_approval",
+            rule=verdict[0].rule,
+        )
+    word = ask(verdict)
+    return replace(actor, word=word) if isinstance(word, str) else word
+
+
+def _documents(tx: Tx, room: str, company: str) -> dict[str, Rights]:
+    """Return what all companies said. It is judged by; no company reads another's."""
+    tx.speak_for(EVERY_COMPANY)
+    rows = tx.rows("rights_in", room=room)
+    tx.speak_for(company)
+    return {row["company"]: rights_from_text(row["document"]) for row in rows}
+
+
+def _not_allowed(deed: Deed, refused: Refused) -> Conflict:
+    why = f": {refused.why}" if refused.why else ""
+    return Conflict(
+        f"{deed.company}/{deed.name} may not do this here: {deed.act} is refused by {refused.rule}{why}.",
+        code="not_allowed",
+        rule=refused.rule,
+    )
+
+
+def _deed_of(tx: Tx, room: str, actor: Actor, act: Act) -> Deed | None:
+    """Return an act as rules see it; None for what rules are not about."""
+    everybody = tuple(dict.fromkeys(owner for owner, _ in actor.secrets))
+    match act:
+        case Post(text, to):
+            meant = targets(tx, room, actor, to, text)
+            names = [] if isinstance(meant, PerdureError) else [_full(one.company, one.name) for one in meant]
+            return _deed("post", actor, tuple(dict.fromkeys((*to, *names))), everybody)
+        case OpenTask(_, to):
+            member = find_member(tx, room, to)
+            company = "" if isinstance(member, PerdureError) else member.company
+            return replace(_deed("create_task", actor, (to,), everybody), for_company=company)
+        case ChangeTask(_, verb, result):
+            return _deed("update_task", actor, (verb,), everybody if result else ())
+        case Remember(_, readers):
+            told = {actor.company, *readers}
+            private = (owner for owner, may in actor.secrets if EVERYBODY in told or not told <= {owner, *may})
+            return _deed("remember", actor, readers, tuple(dict.fromkeys(private)))
+        case Invite() | Join() | Leave() | PutAgent() | RemoveAgent() | SetRights() | EndWake():
+            return None
+        case _:
+            assert_never(act)
+
+
+def _full(company: str, name: str) -> str:
+    return f"{company}/{name}" if name else company
+
+
+def _deed(act: str, actor: Actor, to: Sequence[str], private: tuple[str, ...]) -> Deed:
+    agent = actor.kind == "agent"
+    return Deed(act, actor.company, actor.name, agent, tuple(to), steered=actor.steered, private=private)
+
+
+# -- what is held ------------------------------------------------------------------------------------------------------
+
+
+def shown_of(room: str, actor: Actor, act: Act, hold: Hold) -> tuple[str, dict[str, Any]]:
+    """Return what is shown to whoever is asked, as a tool's name and arguments. The approval is bound to all of it."""
+    told = {one.name: getattr(act, one.name) for one in fields(act) if one.name not in _UNSHOWN}
+    given: dict[str, Any] = {
+        "room": room,
+        "by": _full(actor.company, actor.name),
+        "woken_by": actor.cause,
+        "asked_by": actor.asked_by,
+        **told,
+        "steered_by": actor.steered,
+        "hold": asdict(hold),
+    }
+    return f"{ROOM_ACT}{type(act).__name__}", cast("dict[str, Any]", codec.to_json(given, "act"))
+
+
+def open_hold(tx: Tx, execution: ExecutionRow, item: HoldAct) -> None:
+    """Open the approval, which is the other company's where it is its yes. Without it, a rejection is on record."""
+    tool, args = shown_of(item.room, item.actor, item.act, item.hold)
+    rules = item.hold.rules
+    expires_ms = tx.now_ms + rules.expires_ms
+    facts = {"id": item.id, "kind": "approval", "tool": tool, "args": args, "expires_ms": expires_ms}
+    seq = tx.append(execution, Kind.WAIT_OPENED, item.address, item.digest, facts)
+    scope = {"shard": execution.shard, "execution": execution.id, "address": item.address}
+    tx.run(
+        "insert_hold",
+        **scope,
+        act=type(item.act).__name__,
+        id=item.id,
+        company=item.hold.company,
+        digest=call_digest(tool, args, item.address),
+        opened_seq=seq,
+        now_ms=tx.now_ms,
+        rules=approval_to_text(rules),
+        expires_ms=expires_ms,
+    )
+    tx.run("set_expiry", **scope, due_ms=expires_ms)
+
+
+def word_on(tx: Tx, execution: ExecutionRow, item: ActInRoom) -> Ask:
+    """Return what looks for the yes to an act among those that were asked for, and uses it up."""
+
+    def ask(holds: Held) -> str | Held | Conflict:
+        scope = {"shard": execution.shard, "execution": execution.id}
+        asked = [row for one in item.approvals if (row := tx.row("waitpoint", **scope, address=one)) is not None]
+        if (no := next((row for row in asked if row["decision"] not in (None, "approve")), None)) is not None:
+            return _said_no(no)
+        said = [row for row in asked if row["decision"] == "approve"]
+        found = [_given(item, said, hold) for hold in holds]
+        given = [row for row in found if row is not None]
+        if len(given) < len(holds):
+            return holds
+        for row in given:
+            if not tx.run("consume_approval", **scope, address=row["address"], digest=row["digest"], now_ms=tx.now_ms):
+                return Conflict(f"approval {row['id']} was used before.", code="not_approved")
+        return ", ".join(f"{row['company']}/{row['decided_by'] or 'somebody'}" for row in given)
+
+    return ask
+
+
+def _given(item: ActInRoom, asked: Sequence[Row], hold: Hold) -> Row | None:
+    """Return the yes to just this act, by just this rule and those who may say it now."""
+    tool, args = shown_of(item.room, item.actor, item.act, hold)
+    return next((row for row in asked if row["digest"] == call_digest(tool, args, row["address"])), None)
+
+
+def _said_no(row: Row) -> Conflict:
+    if row["state"] == states.Waitpoint.EXPIRED:
+        return Conflict(f"approval {row['id']} of {row['company']} expired.", code="hold_expired")
+    return Conflict(
+        f"approval {row['id']}: {row['company']}/{row['decided_by'] or 'somebody'} said no.", code="hold_rejected"
+    )
+
+
+# -- documents ---------------------------------------------------------------------------------------------------------
+
+
+def set_rights(tx: Tx, room: ExecutionRow, actor: Actor, act: SetRights) -> tuple[int, str] | None:
+    """Keep what a company says; return its revision and fingerprint. None: it said just that before."""
+    scope = {"room": room.id, "company": actor.company}
+    known = tx.row("rights_of", **scope)
+    if known is not None and known["document"] == act.document:
+        return None
+    revision = 1 if known is None else known["revision"] + 1
+    tx.run("put_rights", **scope, revision=revision, document=act.document, by=actor.name, now_ms=tx.now_ms)
+    return revision, codec.digest(act.document)
+
+
+def rights_view(reads: Reads, company: str, room: str) -> RightsView:
+    """Return what a company itself said. The caller has seen that it is in the room."""
+    row = reads.row("rights_of", room=room, company=company)
+    if row is None:
+        return RightsView(room, company, 0, {"rules": [], "roles": {}}, "", 0)
+    document: dict[str, Json] = codec.decode(row["document"])
+    return RightsView(room, company, row["revision"], document, row["changed_by"], row["changed_ms"])
