@@ -25,6 +25,7 @@ EXCEPTIONS: dict[str, str] = {
     "src/perdure/cli/schedules.py::create parameters": "likewise",
     "src/perdure/cli/rooms.py::post parameters": "likewise",
     "src/perdure/cli/rooms.py::ask_command parameters": "likewise",
+    "src/perdure/cli/rooms_rights.py::budget parameters": "likewise",
     "src/perdure/cli/executions.py::cancel parameters": "likewise",
     "src/perdure/cli/executions.py::list_command parameters": "likewise",
     "src/perdure/server/routes/control.py::executions parameters": "FastAPI makes each parameter one of the query",

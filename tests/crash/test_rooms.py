@@ -13,6 +13,7 @@ from typing import Any
 
 PROGRAM = Path(__file__).parents[1] / "support" / "room_kills.py"
 SAMPLE = "act_in_room.before_commit@1,act_in_room.after_commit@2"
+LIMITS = "reserve.after_commit@1,settle.before_commit@1,halt_wake.after_commit@1"
 ONE = "act_in_room.after_commit@1"
 WAITING = "park.after_commit@1,decide.after_commit@1"
 """At the wait for somebody's yes, and at the yes."""
@@ -39,6 +40,15 @@ def test_a_wake_whose_servers_die_is_done_once_and_whole_on_sqlite() -> None:
 
 def test_a_wake_whose_server_dies_while_it_waits_for_a_yes_goes_on_where_it_stopped() -> None:
     judge(sweep("", "1", WAITING), 2)
+
+
+def test_a_server_that_dies_with_a_reservation_or_at_a_stop_forgets_neither() -> None:
+    judge(sweep("", "1", LIMITS), 3)
+
+
+def test_twenty_wakes_over_two_servers_never_pass_their_budget(postgres_dsn: str) -> None:
+    [found] = sweep(postgres_dsn, "budget")
+    assert found == {"completed": 7, "paused": 13, "asked": 7, "spent": 7.0, "reserved": 0.0}
 
 
 def test_a_wake_whose_server_dies_is_done_once_and_whole_on_postgresql(postgres_dsn: str) -> None:

@@ -109,6 +109,20 @@ def test_rights_are_shown_and_said(home: Home, tmp_path: Path) -> None:
         assert (done.returncode != 0, said in done.stderr) == (True, True), done.stderr
 
 
+def test_a_room_is_stopped_and_started_and_money_capped(home: Home) -> None:
+    room = home.json("rooms", "create", "stops")["id"]
+    assert home.json("rooms", "stop", room, "--reason", "for tonight")["created"]
+    assert "for tonight" in home.command("rooms", "post", room, "hello").stderr
+    assert "the room" in home.command("rooms", "stops", room).stdout
+    assert home.json("rooms", "start", room) == {"lifted": True, "wakes": 0}
+    assert home.command("rooms", "post", room, "hello").returncode == 0
+    [cap] = home.json("rooms", "budget", "--usd", "5", "--room", room, "--unpriced-usd", "0.1")["items"]
+    assert (cap["usd"], cap["spent_usd"]) == (5.0, 0.0)
+    assert room in home.command("rooms", "budget").stdout
+    assert "name a cap" in home.command("rooms", "budget", "--agent", "x").stderr
+    assert home.json("rooms", "budget", "--room", room, "--remove")["items"] == []
+
+
 def test_an_agent_is_registered_and_taken_out(home: Home) -> None:
     room = home.json("rooms", "create", "agents")["id"]
     done = home.command("rooms", "add-agent", room, "cli_agents:agent")

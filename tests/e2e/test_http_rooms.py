@@ -14,6 +14,7 @@ import pytest
 from http_server import Server, serving
 from perdure.client.http import HttpApi
 from perdure.client.room_files import download, upload
+from perdure.core.budgets import Budget
 from perdure.core.chain import Follower
 from perdure.core.room_files import NewFile, blob_of
 from perdure.core.rooms import (
@@ -27,6 +28,7 @@ from perdure.core.rooms import (
     Remember,
     RemoveAgent,
     SetRights,
+    Stop,
 )
 from perdure.errors import Conflict, InvalidInput, NotFound
 
@@ -150,7 +152,10 @@ async def test_a_strangers_key_finds_nothing_whatever_it_asks(tmp_path: Path) ->
         def asks(room: str) -> list[Callable[[], Awaitable[object]]]:
             acts = [Post("x"), OpenTask("x", "globex"), ChangeTask(task, "claim"), Remember("x"), Invite("y"), Join()]
             return [
-                *(lambda act=act: api.write_in_room(room, act) for act in (*acts, Leave(), RemoveAgent("bot"), RULES)),
+                *(
+                    lambda act=act: api.write_in_room(room, act)
+                    for act in (*acts, Leave(), RemoveAgent("bot"), RULES, Stop())
+                ),
                 lambda: api.put_room_agent(room, AGENT),
                 lambda: api.room(room),
                 lambda: api.room(room, wait_seconds=50),
@@ -160,6 +165,8 @@ async def test_a_strangers_key_finds_nothing_whatever_it_asks(tmp_path: Path) ->
                 lambda: api.room_memory(room),
                 lambda: api.room_wakes(room),
                 lambda: api.room_rights(room),
+                lambda: api.room_stops(room),
+                lambda: api.start_room(room),
                 lambda: api.room_ledger(room),
             ]
 
@@ -231,6 +238,23 @@ async def test_a_held_act_is_approved_by_the_company_whose_yes_it_is(tmp_path: P
         await all_.acme.decide(found[0].id, "approve", digest=found[0].digest)
         await all_.globex.wait(wake)
         assert [one.author for one in await all_.acme.room_messages(all_.room)] == ["acme-ops", "bot"]
+
+
+async def test_stops_and_budgets_go_over_the_wire(tmp_path: Path) -> None:
+    async with companies(tmp_path / "s.db") as all_:
+        await all_.acme.write_in_room(all_.room, Stop("globex", "too loud"))
+        [stop] = await all_.globex.room_stops(all_.room)
+        assert (stop.member, stop.by, stop.reason) == ("globex", "acme/acme-ops", "too loud")
+        with pytest.raises(Conflict, match="globex was stopped by acme/acme-ops: too loud"):
+            await all_.globex.write_in_room(all_.room, Post("hello"))
+        assert (await all_.acme.start_room(all_.room, "globex")).lifted
+        await all_.globex.write_in_room(all_.room, Post("hello"))
+        await all_.globex.set_room_budget(Budget(all_.room, "bot", usd=2.5, tokens=1_000))
+        [cap] = await all_.globex.room_budgets()
+        assert (cap.room, cap.agent, cap.usd, cap.tokens) == (all_.room, "bot", 2.5, 1_000)
+        assert await all_.acme.room_budgets() == []
+        await all_.globex.set_room_budget(Budget(all_.room, "bot"), remove=True)
+        assert await all_.globex.room_budgets() == []
 
 
 async def test_an_execution_cannot_be_reached_by_a_rooms_id(tmp_path: Path) -> None:

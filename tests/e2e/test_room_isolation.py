@@ -16,8 +16,9 @@ import pytest
 
 from http_server import Server, serving
 from perdure.client.http import HttpApi
+from perdure.core.budgets import Budget
 from perdure.core.room_files import NewFile
-from perdure.core.rooms import Invite, Join, Leave, OpenTask, Post, Remember
+from perdure.core.rooms import Invite, Join, Leave, OpenTask, Post, Remember, SetRights, Stop
 from perdure.server.app import control_app
 from perdure.wire import routes
 from raw_http import Reply, exchange, request
@@ -40,6 +41,8 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/v1/rooms/{room}/chunks"): {"blob": BLOB, "number": 0, "data": "eA=="},
     ("POST", "/v1/rooms/{room}/files"): {"name": "plan.txt", "blob": BLOB, "size": 1, "key": "file"},
     ("PUT", "/v1/rooms/{room}/rights"): {"document": {"rules": []}},
+    ("POST", "/v1/rooms/{room}/stop"): {"member": "globex/ID"},
+    ("POST", "/v1/rooms/{room}/start"): {"member": "globex/ID"},
     ("POST", "/v1/rooms/{room}/memory"): {"text": "a line", "readers": ["globex"], "source": "ID", "key": "line"},
 }
 """What each route takes; `ID` is an id of the room's. A route that is not here takes none."""
@@ -97,6 +100,10 @@ async def world(path: Path) -> AsyncGenerator[World]:
         line = await leaver.write_in_room(room, Remember("a line", key="line"))
         await leaver.put_room_chunk(room, BLOB, 0, b"x")
         file = await leaver.put_room_file(room, NewFile("plan.txt", BLOB, 1, key="file"))
+        for api in (acme, leaver):
+            await api.write_in_room(room, SetRights('{"rules": []}'))
+            await api.set_room_budget(Budget(room, usd=1))
+        await acme.write_in_room(room, Stop("globex/helper"))
         await leaver.write_in_room(room, Leave())
         ids = [room, asked.id, task.id, line.id, file.id, asked.woken[0], "helper"]
         yield World(server, room, ids, f"pdk_initech{'0' * 40}", f"pdk_leaver{'0' * 40}")
@@ -165,6 +172,8 @@ async def test_lists_hold_nothing_of_a_foreign_room(tmp_path: Path) -> None:
         for key in (here.stranger, here.gone):
             found = await here.ask(key, "GET", "/v1/rooms", None)
             assert (found.status, found.json) == (200, {"items": []})
+            budgets = await here.ask(key, "GET", "/v1/room-budgets", None)
+            assert [one["usd"] for one in budgets.json["items"]] == ([1] if key == here.gone else []), "its own alone"
             made = await here.ask(key, "POST", "/v1/rooms", {"name": "the project", "key": "k"})
             assert made.status == 201
             assert made.json["id"] != here.room, "the same key of another company is another room"

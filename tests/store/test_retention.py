@@ -28,6 +28,7 @@ from perdure.engine.signal import signal
 from perdure.engine.start import start
 from perdure.errors import NotFound
 from perdure.store.postgres import open_postgres
+from perdure.store.protocol import EVERY_COMPANY
 from perdure.store.sql_store import load_queries
 from perdure.store.sqlite import open_sqlite
 from perdure.store.sqlite_schema import Table, tables
@@ -100,6 +101,7 @@ def a_row(table: Table, execution: str) -> dict[str, Any]:
 def mentions(bench: Bench, execution: str) -> set[str]:
     """Return the tables that know of an execution."""
     with bench.store.read() as reads:
+        reads.speak_for(EVERY_COMPANY)
         return {
             table.name
             for table in tables()
@@ -117,6 +119,7 @@ def test_what_ended_is_deleted_with_every_row_of_it(kept: tuple[Bench, str]) -> 
     bench, where = kept
     gone, stays = ended(bench, key="k"), bench.started()
     with bench.store.write() as connection:
+        connection.speak_for(EVERY_COMPANY)
         for table in of_executions():
             if table.name not in ("executions", "start_keys"):
                 connection.run(f"insert {table.name}", **a_row(table, gone))

@@ -9,7 +9,7 @@ import pytest
 
 from engine_bench import Bench
 from perdure.core.room_files import CHUNK_BYTES, MAX_ROOM_BYTES, NewFile, blob_of, chunks_of
-from perdure.core.rooms import Actor, Leave, Written
+from perdure.core.rooms import Actor, Leave, Stop, Written
 from perdure.engine import room_files
 from perdure.engine.room_files import (
     PutChunk,
@@ -20,7 +20,8 @@ from perdure.engine.room_files import (
     put_chunk,
     put_file,
 )
-from perdure.errors import InvalidInput, LimitExceeded, NotFound
+from perdure.engine.rooms_stops import STOPPED
+from perdure.errors import Conflict, InvalidInput, LimitExceeded, NotFound
 from room_bench import ACME, ANN, BOB, EVERYTHING, GLOBEX, STRANGER, RoomBench
 
 
@@ -118,3 +119,13 @@ def test_the_passages_of_a_file_are_kept_with_it(room: RoomBench) -> None:
     found = room.read(room_files.passages_view, GLOBEX, done.id, 0, 100)
     assert [one.number for one in found] == [0, 1, 2, 3]
     assert room.read(room_files.passages_view, GLOBEX, done.id, 2, 1) == found[2:3]
+
+
+def test_whoever_is_stopped_puts_no_file(room: RoomBench) -> None:
+    room.write(ANN, Stop(GLOBEX))
+    stopped = put(room, BOB, "a.txt", b"one")
+    assert isinstance(stopped, Conflict)
+    assert stopped.code == STOPPED
+    assert isinstance(put(room, ANN, "b.txt", b"two"), Written)
+    room.write(ANN, Stop())
+    assert isinstance(put(room, ANN, "c.txt", b"three"), Conflict)

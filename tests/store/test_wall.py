@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,11 @@ import psycopg
 import pytest
 
 from engine_bench import Bench
+from perdure.core.budgets import Budget
 from perdure.core.room_files import NewFile, blob_of
-from perdure.core.rooms import Actor, Invite, Join, Leave, OpenTask, Remember, SetRights
+from perdure.core.rooms import Actor, Invite, Join, Leave, OpenTask, Remember, SetRights, Stop
 from perdure.engine.room_files import PutChunk, PutFile, put_chunk, put_file
+from perdure.engine.rooms_budget import SetBudget, set_budget
 from perdure.errors import InternalError
 from perdure.store import postgres_link, sqlite
 from perdure.store.migrate import load_migrations, migrate
@@ -33,8 +35,10 @@ from room_bench import ACME, ANN, BOB, GLOBEX, STRANGER, RoomBench
 UNWALLED: dict[str, str] = {}
 """Tables of rooms that are not behind the wall, and why."""
 
-OWN = {"room_rights", "room_refusals"}
+OWN = {"room_rights", "room_refusals", "room_budgets", "room_spending", "room_reservations"}
 """Tables of which each company sees its own rows alone."""
+UNDONE = {"room_seats", "room_budgets", "room_spending", "room_reservations", "room_stops", "room_halted"}
+"""Tables of which a company may delete rows about itself."""
 
 FORGETFUL = {
     **{f"all {name}": f"SELECT * FROM {name}" for name in RULES},
@@ -88,15 +92,33 @@ def room(store: Store) -> RoomBench:
         room.bench.do(put_file, PutFile(where, ANN, file, "text", "x"))
     room.post(ANN, "@bot, a message of acme", key="1")
     room.post(BOB, "a message of globex", key="2")
-    for actor in (ANN, BOB):
-        room.write(actor, SetRights('{"rules": []}'))
-        write_as(store, actor.company, "insert_refusal", **refusal(room.room, actor.company))
+    limit(store, room)
     return room
 
 
-def refusal(room: str, company: str) -> dict[str, Any]:
+def limit(store: Store, room: RoomBench) -> None:
+    """Have something of all that limits agents, of both companies."""
+    for actor in (ANN, BOB):
+        room.write(actor, SetRights('{"rules": []}'))
+        room.bench.do(set_budget, SetBudget(actor, Budget(room.room, usd=1)))
+        for query, params in limits(room.room, actor.company).items():
+            write_as(store, actor.company, query, **params)
+        halted = {"room": room.room, "company": actor.company, "agent": "bot"}
+        write_as(store, EVERY_COMPANY, "insert_halted", **halted, shard=0, execution=actor.company, why="stopped")
+    room.write(ANN, Stop(f"{GLOBEX}/bot"))
+    room.write(ANN, Stop())
+
+
+def limits(room: str, company: str) -> dict[str, dict[str, Any]]:
+    """Return what writes rows that are a company's own, by the query that does."""
     whose = {"room": room, "company": company, "agent": "bot"}
-    return {**whose, "seq": 1, "act": "Post", "code": "not_allowed", "rule": "", "now_ms": 0}
+    request = {"shard": 0, "execution": "wake", "nonce": company, "fence": 1, "usd_micros": 1, "tokens": 1}
+    amounts = dict.fromkeys(("reserved_micros", "reserved_tokens", "spent_micros", "spent_tokens"), 1)
+    return {
+        "insert_refusal": {**whose, "seq": 1, "act": "Post", "code": "not_allowed", "rule": "", "now_ms": 0},
+        "add_spending": {**whose, "day": 1, **amounts},
+        "insert_reservation": {**whose, "day": 1, **request},
+    }
 
 
 def look(store: Store, company: str, query: str) -> list[Row]:
@@ -133,6 +155,7 @@ def test_a_member_sees_its_rooms_and_of_memory_what_it_may_read(store: Store, ro
     for name in OWN:
         for company in (ACME, GLOBEX):
             assert {one["company"] for one in look(store, company, f"all {name}")} == {company}, name
+    assert {one["company"] for one in look(store, GLOBEX, "all room_halted")} == {GLOBEX}
 
 
 def test_whoever_leaves_sees_nothing_from_then_on(store: Store, room: RoomBench) -> None:
@@ -165,9 +188,26 @@ def test_what_does_not_belong_to_it_no_company_changes_or_deletes(store: Store, 
     with store.write() as connection:
         connection.speak_for(GLOBEX)
         assert connection.run("retitle") == 0, "they are acme's, and for acme"
-        for name in RULES.keys() - {"room_seats"}:
+        for name in RULES.keys() - UNDONE:
             assert connection.run(f"empty {name}") == 0, "nobody deletes"
     assert {name: look(store, EVERY_COMPANY, f"all {name}") for name in RULES} == before
+
+
+def test_of_what_limits_agents_a_company_takes_back_what_is_about_itself_alone(store: Store, room: RoomBench) -> None:
+    names = UNDONE - {"room_seats"}
+    left: dict[str, set[str]] = {}
+    with suppress(_Undo), store.write() as connection:
+        connection.speak_for(GLOBEX)
+        taken = {name: connection.run(f"empty {name}") for name in names}
+        connection.speak_for(EVERY_COMPANY)
+        left = {name: {one["company"] for one in connection.rows(f"all {name}")} for name in names}
+        raise _Undo
+    assert taken == dict.fromkeys(names, 1)
+    assert left == {name: {ACME} for name in names} | {"room_stops": {""}}, "the host alone lets the room go on"
+
+
+class _Undo(Exception):
+    """Nothing of it is to stay."""
 
 
 MESSAGE: dict[str, Any] = {
@@ -200,6 +240,27 @@ def test_nobody_writes_in_a_foreign_room_or_in_a_foreign_name(
         write_as(store, speaker, "insert_room_message", **MESSAGE, room=room.room, company=author)
     assert refused.value.code == "constraint"
     assert "security" in refused.value.message or "wall" in refused.value.message
+
+
+@pytest.mark.parametrize("speaker", [STRANGER.company, GLOBEX, ""])
+def test_nobody_limits_or_spends_in_a_foreign_name(store: Store, room: RoomBench, speaker: str) -> None:
+    by, now = {"by": "eve", "now_ms": 0}, {"reason": "", "now_ms": 0}
+    stop = {"room": room.room, "by_company": speaker, "by_name": "eve", **now}
+    halted = {"room": room.room, "company": speaker, "agent": "bot", "shard": 0, "execution": "x", "why": "budget"}
+    cap = {"room": "", "agent": "", "usd_micros": 0, "tokens": None, "unpriced_micros": None}
+    writes: list[tuple[str, dict[str, Any]]] = [
+        *limits(room.room, ACME).items(),
+        ("put_rights", {"room": room.room, "company": ACME, "revision": 2, "document": "{}", **by}),
+        ("put_budget", {"company": ACME, **cap, **by}),
+        ("put_stop", {**stop, "company": ACME, "agent": "x"}),
+        ("put_stop", {**stop, "company": "", "agent": "x"}),
+        ("put_stop", {**stop, "company": GLOBEX, "agent": "x", "by_company": ACME}),
+        ("insert_halted", halted),
+    ]
+    for query, params in writes:
+        with pytest.raises(InternalError) as refused:
+            write_as(store, speaker, query, **params)
+        assert "security" in refused.value.message or "wall" in refused.value.message, query
 
 
 @pytest.mark.parametrize("speaker", [STRANGER.company, GLOBEX, ""])

@@ -164,6 +164,7 @@ def rooms(client: Client) -> None:
     """Make a room, do there what one can, and read it all. Each may be said again."""
     room = client.runtime.rooms.create("errand", key="room")
     quietly(lambda: room.join())
+    room.start()  # it may have died while the room was stopped
     room.add_agent(Agent(name="idle", model="scripted/nothing"))
     room.post("hello", key="1")
     task = room.open_task("sweep", to="default", key="2").id
@@ -175,6 +176,11 @@ def rooms(client: Client) -> None:
     assert client.runtime.wait(client.runtime.api.room_file(room.id, file)).text_state == "text"
     room.set_rights({"rules": [{"name": "all", "then": "allow"}]})
     assert room.rights().revision == 1
+    room.stop(reason="an errand")
+    assert [stop.member for stop in room.stops()] == ["the room"]
+    room.start()
+    client.runtime.rooms.set_budget(tokens=1_000_000)
+    assert [one.tokens for one in client.runtime.rooms.budgets()] == [1_000_000]
     client.runtime.rooms.list()
     room.view()
     room.wakes()

@@ -37,6 +37,10 @@ UNREACHED: dict[str, str] = {
     "refuse_blob": "nobody sends content that is not what its hash says; tests/unit/server/test_direct_blobs.py does",
     "act_in_room": "committed by wakes of agents in rooms alone; tests/crash/test_rooms.py kills there",
     **dict.fromkeys(
+        ("reserve", "settle", "halt_wake"),
+        "committed by wakes that have a budget or were stopped; tests/crash/test_rooms.py kills there",
+    ),
+    **dict.fromkeys(
         ("say_present", "say_still_present"),
         "said only by servers that share a database; `./dev crash --minutes N` kills them there",
     ),
@@ -96,6 +100,7 @@ ROOMS = (
     *("room_task", "room_memory", "room_wakes", "room_rights", "room_ledger"),
     *("put_chunk", "put_file", "put_room_chunk", "put_room_file", "room_files", "room_file", "room_file_chunk"),
     "room_file_text",
+    *("start_in_room", "start_room", "room_stops", "set_budget", "set_room_budget", "room_budgets"),
 )
 QUEUES = ("change_queue", "queues", "queue", "set_queue", "pause_queue", "resume_queue")
 OF_A_FILE = frozenset({"migrate", "take_over", "close"})

@@ -192,7 +192,7 @@ class NodeBench:
                 await self.done(task, tools[task.tool](task.args))
 
 
-async def wait_until(look: Callable[[], Awaitable[T]]) -> T:
+async def wait_until(look: Callable[[], Awaitable[T | None]]) -> T:
     """Return what a look finds, once it finds something."""
     async with asyncio.timeout(PATIENCE):
         while not (found := await look()):  # noqa: ASYNC110 - what it looks at may be on another loop

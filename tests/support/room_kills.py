@@ -3,8 +3,9 @@
 One program: it never has a thread, and forks a process for each life of a server, so that a life costs no imports. A
 life opens the store, asks once more for the whole set-up (all of it has keys), and ends when every wake has ended.
 
-`room_kills.py [STORE [ROUNDS [POINTS]]]` prints what it came to. STORE: nothing for SQLite, `postgres` for a server of
-its own, or a server's address. ROUNDS: how often in a row, or `senders`: two servers send one message a hundred times.
+`room_kills.py [STORE [ROUNDS [POINTS]]]` prints what it came to. STORE: nothing for SQLite, `postgres` for a server
+of its own, or a server's address. ROUNDS: how often in a row; or `senders`: two servers send one message a hundred
+times; or `budget`: two servers wake an agent twenty times whose budget is enough for seven.
 """
 
 from __future__ import annotations
@@ -15,15 +16,18 @@ import json
 import os
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
 import postgres_server
 from perdure.core import codec, states
+from perdure.core.budgets import Budget
 from perdure.core.chain import Follower
 from perdure.core.rooms import Post
 from perdure.server.node import Node
@@ -40,6 +44,8 @@ _OF_A_WAKE = tuple(
     for name, nth in (
         ("write_in_room", 4),  # the task, the claim and the execution
         ("record", 1),  # the room as it was read
+        ("reserve", 1),  # the budget that the request to the model may take
+        ("settle", 1),  # what it came to
         ("record", 2),  # the model's reply
         ("act_in_room", 1),  # the reply in the room
         ("act_in_room", 2),  # memory line, change of the task, and that the new task is held
@@ -49,6 +55,7 @@ _OF_A_WAKE = tuple(
         ("act_in_room", 4),  # the new task
         ("act_in_room", 5),  # the ledger's end of the wake
         ("finish", 1),
+        ("halt_wake", 1),  # that it was stopped
     )
     for moment in ("before_commit", "after_commit")
 )
@@ -74,6 +81,8 @@ class Counted:
     asked: int
     whole: bool
     """The ledger's chain holds."""
+    counted: float
+    """Requests to the model that the budget knows of, by what each counts for."""
 
     @property
     def doubled(self) -> bool:
@@ -108,6 +117,7 @@ async def count(node: Node, keep: Callable[[str], object]) -> None:
         "wakes": len(wakes),
         "state": wakes[0].state if wakes else "",
         "ledger": [link.kind for link in page.links if wakes and _woken_by(link.data) == wakes[0].cause],
+        "counted": sum(one.spent_usd + one.reserved_usd for one in await globex.room_budgets()),
         "whole": follower.end(page.head, page.last_seq).broken_at is None,
     }
     keep(json.dumps(found))
@@ -140,7 +150,8 @@ class Tally:
         self.extra_requests += max(found.asked - 1, 0)
         unfinished = found.lost or found.half or found.state != states.Execution.COMPLETED
         broken = {"resume": found.doubled or unfinished, "abandon": found.doubled}  # the other orders promise nothing
-        if broken.get(name.partition(" ")[0]) or not found.whole:
+        unpaid = name.partition(" ")[0] in broken and found.counted < found.asked
+        if broken.get(name.partition(" ")[0]) or not found.whole or unpaid:
             self.wrong.append(f"{name}: {found}")
 
 
@@ -225,6 +236,47 @@ async def _sent(node: Node, keep: Callable[[str], object]) -> None:
     keep(json.dumps({"messages": own.count(False), "wakes": len(wakes), "replies": own.count(True)}))
 
 
+def spend_all(store: str) -> dict[str, Any]:
+    """Have two servers wake an agent ten times each, all at once, with a budget for seven; return what came of it."""
+    with tempfile.TemporaryDirectory() as folder, database(store) as place:
+        life = Life(place, Path(folder), "resume")
+        assert live(life, lambda node: _cap(life, node))
+        pids = [fork(life, lambda node, number=number: _spend(node, number)) for number in range(2)]
+        for pid in pids:
+            assert os.WEXITSTATUS(os.waitpid(pid, 0)[1]) == 0
+        assert live(life, lambda node: _spent(node, (Path(folder) / "found").write_text))
+        found = json.loads((Path(folder) / "found").read_text(encoding="utf-8"))
+        return {**found, "asked": len((Path(folder) / "asked").read_text(encoding="utf-8"))}
+
+
+async def _cap(life: Life, node: Node) -> None:
+    await life.set_up(node)
+    await node.api(GLOBEX).set_room_budget(Budget(usd=7, unpriced_usd=1))
+
+
+async def _spend(node: Node, number: int) -> None:
+    api = node.api(ACME)
+    await asyncio.gather(
+        *(api.write_in_room(ROOM, Post(f"@clerk {number} {n}", key=f"{number} {n}")) for n in range(10))
+    )
+    await _at_rest(node)
+
+
+async def _at_rest(node: Node) -> Counter[str]:
+    """Return how many wakes are in which state, once all twenty have ended or are paused."""
+    while True:
+        found = Counter(str(one.state) for one in await node.api(GLOBEX).room_wakes(ROOM))
+        if found["completed"] + found["paused"] == 20:
+            return found
+        await asyncio.sleep(0.05)
+
+
+async def _spent(node: Node, keep: Callable[[str], object]) -> None:
+    states_ = await _at_rest(node)
+    [budget] = await node.api(GLOBEX).room_budgets()
+    keep(json.dumps({**states_, "spent": budget.spent_usd, "reserved": budget.reserved_usd}))
+
+
 def main(store: str, rounds: str, points: str) -> int:
     """Sweep with both rules and both other orders; print what it came to as JSON. 1 if a promise was broken."""
     if store == "postgres":
@@ -232,8 +284,8 @@ def main(store: str, rounds: str, points: str) -> int:
         assert binaries, "no PostgreSQL binaries"
         with postgres_server.running(binaries) as address:
             return main(address, rounds, points)
-    if rounds == "senders":
-        sys.stdout.write(json.dumps(send_all(store)) + "\n")
+    if rounds in ("senders", "budget"):
+        sys.stdout.write(json.dumps(send_all(store) if rounds == "senders" else spend_all(store)) + "\n")
         return 0
     code = 0
     for on_crash in ("resume", "abandon", *(ORDERS if not points else ())):

@@ -16,7 +16,8 @@ from typing import Any
 from perdure import failpoints
 from perdure.agent.spec import AgentSpec, spec_to_json
 from perdure.core import codec
-from perdure.core.rooms import Invite, Join, OnCrash, OpenTask, Post, written_id
+from perdure.core.budgets import Budget
+from perdure.core.rooms import Invite, Join, OnCrash, OpenTask, Post, Stop, written_id
 from perdure.models.catalog import Catalog
 from perdure.models.port import ModelReply, ModelRequest, ToolCall, Usage
 from perdure.server.executor import ExecutorOptions
@@ -85,11 +86,18 @@ class Life:
         await globex.write_in_room(ROOM, Join(), by="bob")
         spec = spec_to_json(AgentSpec(AGENT, f"scripted/{AGENT}", "Count."))
         await globex.put_room_agent(ROOM, spec, on_crash=self.rule, by="bob")
+        await globex.set_room_budget(Budget(usd=100, unpriced_usd=1), by="bob")
 
     async def work(self, node: Node) -> None:
-        """Ask for the task, and see the wake to its end."""
+        """Ask for the task, and see the wake to its end; if it is to die at a stop, stop it first."""
         await self.set_up(node)
+        globex, stops = node.api(GLOBEX), self.kill.startswith("halt_wake")
+        if stops:
+            await globex.write_in_room(ROOM, Stop(f"{GLOBEX}/{AGENT}"), by="bob")
         await node.api(ACME).write_in_room(ROOM, OpenTask("count", f"{GLOBEX}/{AGENT}", key="t"), by="ann")
+        while stops and (await globex.room_wakes(ROOM))[0].state != "paused":  # noqa: ASYNC110 - it ends here
+            await asyncio.sleep(0.01)
+        await globex.start_room(ROOM, f"{GLOBEX}/{AGENT}", by="bob")
         await ended(node)
 
     async def again(self, node: Node) -> None:

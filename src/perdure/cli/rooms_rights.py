@@ -1,4 +1,4 @@
-"""`perdure rooms rights`: what may be done in a room, and on whose word, as one's own company says it."""
+"""`perdure rooms rights|stop|start|stops|budget`: what may be done in rooms, as one's own company says it."""
 
 from __future__ import annotations
 
@@ -7,17 +7,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perdure.cli.connect import AsJson, By, Server, ask
+from perdure.cli.connect import AsJson, By, Reason, Server, ask
 
 if TYPE_CHECKING:
+    from perdure.client.http import HttpApi
+    from perdure.core.budgets import Budget, BudgetView
     from perdure.core.rooms import RightsView
 
 Room = Annotated[str, typer.Argument(metavar="ROOM", help="The room's id.", show_default=False)]
+Member = Annotated[
+    str,
+    typer.Argument(metavar="[MEMBER]", help="`company/agent` or `company`; the whole room if left out."),
+]
 
 
 def add_to(app: typer.Typer) -> None:
     """Give a noun these words."""
-    app.command()(rights)
+    for word in (rights, stop, start, stops, budget):
+        app.command()(word)
 
 
 def rights(
@@ -75,3 +82,91 @@ def _word(by: dict[str, Any], company: str) -> str:
     of = by.get("company") or company
     role = f" ({by['role']})" if by.get("role") else ""
     return f"{by.get('quorum', 1)} of {of}{role}"
+
+
+def stop(
+    room: Room, member: Member = "", reason: Reason = "", by: By = "", server: Server = None, as_json: AsJson = False
+) -> None:
+    """Have an agent, a company or the whole room do nothing for now: no act, no further request to a model."""
+    from perdure.cli.rooms import write
+    from perdure.core.rooms import Stop
+
+    write(server, room, Stop(member, reason), by, as_json)
+
+
+def start(room: Room, member: Member = "", by: By = "", server: Server = None, as_json: AsJson = False) -> None:
+    """Lift a stop: wakes that it had paused go on where they were."""
+    from perdure.cli.terminal import console, print_json, whoami
+
+    done = ask(server, lambda api: api.start_room(room, member, by=by or whoami()))
+    if as_json:
+        print_json(done)
+    else:
+        what = "lifted" if done.lifted else "there was no such stop"
+        console().print(f"{what}; wakes that go on: {done.wakes}", markup=False, highlight=False)
+
+
+def stops(room: Room, server: Server = None, as_json: AsJson = False) -> None:
+    """List who does nothing in a room for now."""
+    from rich.text import Text
+
+    from perdure.cli.terminal import console, grid, print_json
+
+    found = ask(server, lambda api: api.room_stops(room))
+    if as_json:
+        print_json({"items": found})
+        return
+    table = grid("STOPPED", "BY", "WHY")
+    for one in found:
+        table.add_row(one.member, one.by, Text(one.reason))
+    console().print(table)
+
+
+def budget(
+    usd: Annotated[
+        float | None, typer.Option("--usd", metavar="N", help="US dollars on a day.", show_default=False)
+    ] = None,
+    tokens: Annotated[
+        int | None, typer.Option("--tokens", metavar="N", help="Tokens on a day.", show_default=False)
+    ] = None,
+    room: Annotated[str, typer.Option("--room", metavar="ROOM", help="Only in this room.", show_default=False)] = "",
+    agent: Annotated[str, typer.Option("--agent", metavar="NAME", help="Only of this agent.", show_default=False)] = "",
+    unpriced_usd: Annotated[
+        float | None,
+        typer.Option(metavar="N", help="What a request of unknown price counts for.", show_default=False),
+    ] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Have no such cap any more.")] = False,
+    by: By = "",
+    server: Server = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the caps on what your company's agents in rooms spend on their models; or set one, by the day in UTC."""
+    from perdure.cli.terminal import print_json, whoami
+    from perdure.core.budgets import Budget
+
+    given = Budget(room, agent, usd, tokens, unpriced_usd)
+    if not remove and usd is None and tokens is None and (room or agent or unpriced_usd is not None):
+        raise typer.BadParameter("name a cap, --usd or --tokens, or --remove it.")
+    found = ask(server, lambda api: _budgets(api, given, remove, by or whoami()))
+    if as_json:
+        print_json({"items": found})
+    else:
+        _show_budgets(found)
+
+
+async def _budgets(api: HttpApi, given: Budget, remove: bool, by: str) -> list[BudgetView]:
+    if remove or given.usd is not None or given.tokens is not None:
+        await api.set_room_budget(given, remove=remove, by=by)
+    return await api.room_budgets()
+
+
+def _show_budgets(found: list[BudgetView]) -> None:
+    from perdure.cli.terminal import console, grid
+
+    table = grid("ROOM", "AGENT", "DOLLARS A DAY", "SPENT", "RESERVED", "TOKENS A DAY", "SPENT", "RESERVED")
+    for one in found:
+        usd = ("", "", "") if one.usd is None else (f"{one.usd:g}", f"{one.spent_usd:g}", f"{one.reserved_usd:g}")
+        counts = (one.tokens, one.spent_tokens, one.reserved_tokens)
+        tokens = ("", "", "") if one.tokens is None else tuple(f"{count:,}" for count in counts)
+        table.add_row(one.room or "all", one.agent or "all", *usd, *tokens)
+    console().print(table)

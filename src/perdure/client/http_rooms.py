@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from perdure.client.channel import Ask, OverHttp
 from perdure.core import codec as json
+from perdure.core.budgets import Budget, BudgetView
 from perdure.core.chain import LogPage
 from perdure.core.codec import Json
 from perdure.core.rooms import (
@@ -23,7 +24,10 @@ from perdure.core.rooms import (
     RoomTaskView,
     RoomView,
     SetRights,
+    Stop,
+    StopView,
     WakeView,
+    WentOn,
     Written,
 )
 from perdure.errors import InternalError
@@ -87,6 +91,8 @@ class HttpRooms(OverHttp):
             case SetRights(document):
                 said = shapes.RightsBody(json.decode(document), by)
                 return "PUT", routes.fill(routes.ROOM_RIGHTS, room=room), said
+            case Stop(member, reason):
+                return "POST", routes.fill(routes.ROOM_STOP, room=room), shapes.StopBody(member, reason, by)
             case RemoveAgent(name):
                 return "DELETE", routes.fill(routes.ROOM_AGENT, room=room, agent=name), None
             case _:
@@ -123,6 +129,24 @@ class HttpRooms(OverHttp):
     async def room_rights(self, room: str) -> RightsView:
         ask = Ask("room_rights", "GET", routes.fill(routes.ROOM_RIGHTS, room=room))
         return codec.load(RightsView, await self._channel.call(ask))
+
+    async def start_room(self, room: str, member: str = "", *, by: str = "") -> WentOn:
+        body = codec.dump_given(shapes.StartBody(member, by))
+        ask = Ask("start_room", "POST", routes.fill(routes.ROOM_START, room=room), body=body)
+        return codec.load(WentOn, await self._channel.call(ask))
+
+    async def room_stops(self, room: str) -> list[StopView]:
+        ask = Ask("room_stops", "GET", routes.fill(routes.ROOM_STOPS, room=room))
+        return list(codec.load(shapes.StopList, await self._channel.call(ask)).items)
+
+    async def room_budgets(self) -> list[BudgetView]:
+        ask = Ask("room_budgets", "GET", routes.ROOM_BUDGETS)
+        return list(codec.load(shapes.BudgetList, await self._channel.call(ask)).items)
+
+    async def set_room_budget(self, budget: Budget, *, remove: bool = False, by: str = "") -> None:
+        caps = (None, None, None) if remove else (budget.usd, budget.tokens, budget.unpriced_usd)
+        body = codec.dump_given(shapes.BudgetBody(budget.room, budget.agent, *caps, by=by))
+        await self._channel.call(Ask("set_room_budget", "PUT", routes.ROOM_BUDGETS, body=body))
 
     async def room_ledger(self, room: str, *, after: int = 0, limit: int = 200) -> LogPage:
         query: dict[str, str | int] = {"after": after, "limit": limit}

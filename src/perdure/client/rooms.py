@@ -9,6 +9,7 @@ from perdure.client.handle import Connection
 from perdure.client.room_export import export_ledger, ledger_pages
 from perdure.client.room_files import download, upload
 from perdure.core import codec
+from perdure.core.budgets import Budget, BudgetView
 from perdure.core.chain import Checked, Follower, Link
 from perdure.core.codec import Json
 from perdure.core.room_files import FileView, PassageView
@@ -30,8 +31,11 @@ from perdure.core.rooms import (
     RoomTaskView,
     RoomView,
     SetRights,
+    Stop,
+    StopView,
     Verb,
     WakeView,
+    WentOn,
     Written,
 )
 
@@ -234,6 +238,32 @@ class Room(_Verbs):
     def set_rights(self, document: Mapping[str, Any]) -> Written:
         return self._wait(lambda: self.set_rights_async(document))
 
+    async def stop_async(self, member: str = "", *, reason: str = "") -> Written:
+        """Have an agent (`company/agent`), a company, or with none named the whole room do nothing for now.
+
+        From then on nothing of theirs is written here, and no further request is made to a model; wakes under way are
+        paused and keep what they have. Raises `Conflict` (`not_yours`, `not_the_host`): one's own company may, and the
+        host.
+        """
+        return await self._write(Stop(member, reason))
+
+    def stop(self, member: str = "", *, reason: str = "") -> Written:
+        return self._wait(lambda: self.stop_async(member, reason=reason))
+
+    async def start_async(self, member: str = "") -> WentOn:
+        """Lift a stop: wakes that it had paused go on where they were, and those that came meanwhile begin."""
+        return await self._runtime.join(self._runtime.api.start_room(self.id, member, by=self._by))
+
+    def start(self, member: str = "") -> WentOn:
+        return self._wait(lambda: self.start_async(member))
+
+    async def stops_async(self) -> list[StopView]:
+        """Return who does nothing here for now."""
+        return await self._runtime.join(self._runtime.api.room_stops(self.id))
+
+    def stops(self) -> list[StopView]:
+        return self._wait(self.stops_async)
+
     # -- what happened -------------------------------------------------------------------------------------------------
 
     async def wakes_async(self, *, limit: int = PAGE) -> list[WakeView]:
@@ -297,3 +327,47 @@ class Rooms(_Verbs):
 
     def list(self) -> list[RoomView]:
         return self._wait(self.list_async)
+
+    async def set_budget_async(
+        self,
+        *,
+        usd: float | None = None,
+        tokens: int | None = None,
+        room: str = "",
+        agent: str = "",
+        unpriced_usd: float | None = None,
+    ) -> None:
+        """Cap what the company's agents may spend on their models on a day in UTC: all of them, or those named.
+
+        Takes the place of the cap for the same room and agent. `unpriced_usd`: what a request counts for whose price is
+        not known; without it such a request is not made under a cap in dollars. Raises `InvalidInput` (`bad_budget`).
+        """
+        budget = Budget(room, agent, usd, tokens, unpriced_usd)
+        await self._runtime.join(self._runtime.api.set_room_budget(budget, by=self._by))
+
+    def set_budget(
+        self,
+        *,
+        usd: float | None = None,
+        tokens: int | None = None,
+        room: str = "",
+        agent: str = "",
+        unpriced_usd: float | None = None,
+    ) -> None:
+        self._wait(
+            lambda: self.set_budget_async(usd=usd, tokens=tokens, room=room, agent=agent, unpriced_usd=unpriced_usd)
+        )
+
+    async def remove_budget_async(self, *, room: str = "", agent: str = "") -> None:
+        """Take a cap away."""
+        await self._runtime.join(self._runtime.api.set_room_budget(Budget(room, agent), remove=True, by=self._by))
+
+    def remove_budget(self, *, room: str = "", agent: str = "") -> None:
+        self._wait(lambda: self.remove_budget_async(room=room, agent=agent))
+
+    async def budgets_async(self) -> list[BudgetView]:
+        """Return the caps, and how they stand today."""
+        return await self._runtime.join(self._runtime.api.room_budgets())
+
+    def budgets(self) -> list[BudgetView]:
+        return self._wait(self.budgets_async)

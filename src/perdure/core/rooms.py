@@ -64,6 +64,12 @@ class RoomKind(StrEnum):
     """An agent declared an act that waits for a yes. `act`, `approval`, `for`, `rule`."""
     REFUSED = "room_act_refused"
     """An agent declared an act that could not, or may not, be done. `act`, `why`, and `rule` if one says so."""
+    STOPPED = "room_stopped"
+    """Somebody is to do nothing for now; about whom, if it is not the room."""
+    STARTED = "room_started"
+    """They may go on."""
+    WAKE_HALTED = "room_wake_halted"
+    """A wake was paused by a stop or a budget. `why`."""
     WAKE_ENDED = "room_wake_ended"
 
 
@@ -161,6 +167,15 @@ class SetRights:
 
 
 @dataclass(frozen=True, slots=True)
+class Stop:
+    """Have somebody do nothing in the room for now. One's own company may, and the host."""
+
+    member: str = ""
+    """`company/agent` or `company`; empty: the room."""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class EndWake:
     """The last thing that a wake does."""
 
@@ -170,7 +185,20 @@ class EndWake:
     refused: int = 0
 
 
-Act = Post | OpenTask | ChangeTask | Remember | Invite | Join | Leave | PutAgent | RemoveAgent | SetRights | EndWake
+Act = (
+    Post
+    | OpenTask
+    | ChangeTask
+    | Remember
+    | Invite
+    | Join
+    | Leave
+    | PutAgent
+    | RemoveAgent
+    | SetRights
+    | Stop
+    | EndWake
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,6 +331,27 @@ class RightsView:
 
 
 @dataclass(frozen=True, slots=True)
+class StopView:
+    """Somebody who does nothing in a room for now."""
+
+    member: str
+    """`the room`, a company, or one of its agents."""
+    by: str
+    reason: str
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class WentOn:
+    """What came of lifting a stop."""
+
+    lifted: bool
+    """False: there was none."""
+    wakes: int
+    """That had been paused by it, and go on."""
+
+
+@dataclass(frozen=True, slots=True)
 class WakeView:
     """A claim, and the execution that it owns, which may have been deleted long after it ended."""
 
@@ -342,6 +391,8 @@ def check_act(act: Act) -> None:
                 raise _bad("name", "1 to 128 letters, digits, `_`, `.` and `-`", name)
         case SetRights(document):
             rights_from_text(document)
+        case Stop(member, reason):
+            _check_short(member=member, reason=reason)
         case Join() | Leave() | EndWake():
             pass
 

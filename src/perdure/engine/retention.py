@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from perdure.engine.due import Pick, Sweep, due
 from perdure.store.operation import Steps, operation
-from perdure.store.protocol import Reads, Ref, Row
+from perdure.store.protocol import EVERY_COMPANY, Reads, Ref, Row
 from perdure.store.tx import Tx
 
 DEFAULT_MS = 30 * 24 * 3_600_000
@@ -39,6 +39,8 @@ SCOPED = {
     "tagged": "forget_tagged",
     "lineage": "forget_lineage",
     "blob_uses": "forget_blob_uses",
+    "room_halted": "forget_halted",
+    "room_reservations": "forget_reservations",
 }
 """Every table with rows of an execution, and the query that deletes them."""
 KEPT = frozenset({"room_wakes"})
@@ -73,6 +75,8 @@ def forget(tx: Tx, rows: Sequence[Sweep]) -> Steps[int]:
     tx.write_out()  # a fork that is made in this very transaction needs its origin
     still = {one["execution"] for one in due(tx, rows, OVER)}
     gone = [row for one in taken if one["execution"] in still and (row := tx.execution(one["execution"])) is not None]
+    if gone:
+        tx.speak_for(EVERY_COMPANY)  # whosever they are
     for query in SCOPED.values():
         tx.many(query, [{"shard": row.shard, "execution": row.id} for row in gone])
     tx.forget(gone)

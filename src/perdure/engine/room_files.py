@@ -14,10 +14,12 @@ from perdure.core import codec, states
 from perdure.core.room_files import MAX_ROOM_BYTES, FileView, NewFile, PassageView, passages_of
 from perdure.core.rooms import Actor, RoomKind, Written, written_id
 from perdure.engine.rooms import room_ref
-from perdure.engine.rooms_acts import again, note
+from perdure.engine.rooms_acts import again
+from perdure.engine.rooms_ledger import note
 from perdure.engine.rooms_members import missing_room, standing
 from perdure.engine.rooms_read import Window, check_joined
-from perdure.errors import InvalidInput, LimitExceeded, NotFound, PerdureError
+from perdure.engine.rooms_stops import STOPPED, stop_on
+from perdure.errors import Conflict, InvalidInput, LimitExceeded, NotFound, PerdureError
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Reads, Row
 from perdure.store.tx import Tx
@@ -87,6 +89,8 @@ def _put_file(tx: Tx, row: PutFile) -> Written | PerdureError:
     if ledger is None or standing(tx, row.room, row.actor.company) != states.Membership.JOINED:
         return missing_room(row.room)
     file, actor = row.file, row.actor
+    if stopped := stop_on(tx, row.room, actor.company, actor.name if actor.kind == "agent" else ""):
+        return Conflict(stopped, code=STOPPED)
     id = written_id("fil", row.room, actor.company, actor.kind, actor.name, file.key)
     digest = codec.digest(file.name, file.blob, file.media)
     if (known := tx.row("room_file", room=row.room, id=id)) is not None:

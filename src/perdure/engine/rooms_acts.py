@@ -5,7 +5,6 @@ Runs under the lock of the room, so acts of one room follow each other. A refusa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, assert_never
 
 from perdure.core import codec, states
@@ -27,11 +26,14 @@ from perdure.core.rooms import (
     RemoveAgent,
     RoomKind,
     SetRights,
+    Stop,
     Written,
     written_id,
 )
+from perdure.engine.rooms_ledger import note
 from perdure.engine.rooms_members import change_member, find_member, missing_room, standing, targets
 from perdure.engine.rooms_rights import Ask, Held, permitted, set_rights
+from perdure.engine.rooms_stops import stop
 from perdure.engine.rooms_wakes import wake_all
 from perdure.errors import Conflict, InvalidInput, NotFound, PerdureError
 from perdure.store.protocol import Row
@@ -71,28 +73,12 @@ def _do(tx: Tx, ledger: ExecutionRow, actor: Actor, act: Act) -> Written | Perdu
             return Written(ledger.id, note(tx, ledger, actor, RoomKind.WAKE_ENDED, facts=facts))
         case SetRights():
             return _set_rights(tx, ledger, actor, act)
+        case Stop():
+            return _stop(tx, ledger, actor, act)
         case Invite() | Join() | Leave() | PutAgent() | RemoveAgent():
             return _membership(tx, ledger, actor, act)
         case _:
             assert_never(act)
-
-
-def note(
-    tx: Tx,
-    room: ExecutionRow,
-    actor: Actor,
-    kind: RoomKind,
-    about: str = "",
-    digest: str = "",
-    facts: Mapping[str, Any] | None = None,
-) -> int:
-    """Append a line to the ledger, `facts` in it, and return its number. No text of anybody's goes into it."""
-    data: dict[str, Any] = {"company": actor.company, "by": actor.name, "kind": actor.kind, "decision": "allowed"}
-    if actor.word:
-        data |= {"decision": "approved", "on_word_of": actor.word}
-    if actor.execution:
-        data |= {"execution": actor.execution, "woken_by": actor.cause, "asked_by": actor.asked_by}
-    return tx.append(room, kind, about, digest, data | dict(facts or {}))
 
 
 def refuse(tx: Tx, room: str, actor: Actor, act: Act, why: PerdureError) -> None:
@@ -105,6 +91,15 @@ def refuse(tx: Tx, room: str, actor: Actor, act: Act, why: PerdureError) -> None
         seq = note(tx, ledger, actor, RoomKind.REFUSED, facts=facts)
         who = {"room": room, "company": actor.company, "agent": actor.name}
         tx.run("insert_refusal", **who, seq=seq, act=facts["act"], code=why.code, rule=rule, now_ms=tx.now_ms)
+
+
+def _stop(tx: Tx, room: ExecutionRow, actor: Actor, act: Stop) -> Written | PerdureError:
+    whom = stop(tx, room, actor, act)
+    if whom is None:
+        return Written(room.id, 0, created=False)
+    if isinstance(whom, PerdureError):
+        return whom
+    return Written(room.id, note(tx, room, actor, RoomKind.STOPPED, str(whom)))
 
 
 def _set_rights(tx: Tx, room: ExecutionRow, actor: Actor, act: SetRights) -> Written | Conflict:

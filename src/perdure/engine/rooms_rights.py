@@ -33,9 +33,11 @@ from perdure.core.rooms import (
     RemoveAgent,
     RightsView,
     SetRights,
+    Stop,
 )
 from perdure.engine.approvals import call_digest
 from perdure.engine.rooms_members import find_member, standing, targets
+from perdure.engine.rooms_stops import STOPPED, stop_on
 from perdure.errors import Conflict, PerdureError
 from perdure.store.protocol import EVERY_COMPANY, Reads, Row
 from perdure.store.rows import ExecutionRow
@@ -53,6 +55,8 @@ def permitted(tx: Tx, room: ExecutionRow, actor: Actor, act: Act, ask: Ask | Non
     deed = _deed_of(tx, room.id, actor, act)
     if deed is None:
         return actor
+    if stopped := stop_on(tx, room.id, actor.company, actor.name if deed.agent else ""):
+        return Conflict(stopped, code=STOPPED)
     found = tx.row("room", room=room.id)
     verdict = judge(deed, found["company"] if found is not None else "", _documents(tx, room.id, actor.company))
     if isinstance(verdict, Refused):
@@ -108,7 +112,7 @@ def _deed_of(tx: Tx, room: str, actor: Actor, act: Act) -> Deed | None:
             told = {actor.company, *readers}
             private = (owner for owner, may in actor.secrets if EVERYBODY in told or not told <= {owner, *may})
             return _deed("remember", actor, readers, tuple(dict.fromkeys(private)))
-        case Invite() | Join() | Leave() | PutAgent() | RemoveAgent() | SetRights() | EndWake():
+        case Invite() | Join() | Leave() | PutAgent() | RemoveAgent() | SetRights() | Stop() | EndWake():
             return None
         case _:
             assert_never(act)

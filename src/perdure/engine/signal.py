@@ -74,7 +74,7 @@ def _signal(tx: Tx, row: Signal, execution: ExecutionRow | None) -> int | Confli
         case "pause":
             return _pause(tx, row, execution)
         case "resume":
-            return _resume(tx, row, execution)
+            return resume(tx, execution, row.by)
         case "cancel":
             cancel(tx, execution, by=row.by, reason=row.text)
         case "signal":
@@ -159,16 +159,17 @@ def _pause(tx: Tx, row: Signal, execution: ExecutionRow) -> int | Conflict:
     return execution.next_seq - 1
 
 
-def _resume(tx: Tx, row: Signal, execution: ExecutionRow) -> int | Conflict:
+def resume(tx: Tx, execution: ExecutionRow, by: str) -> int | Conflict:
+    """Let a locked execution go on that was paused or stuck; return the `seq` that says so."""
     if not execution.may("resume"):
         return Conflict(
-            f"execution {row.execution} is {execution.state}, not paused: there is nothing to resume.",
+            f"execution {execution.id} is {execution.state}, not paused: there is nothing to resume.",
             code="not_paused",
             state=execution.state,
         )
     execution.move("resume")
     execution.reason = None
-    seq = tx.append(execution, Kind.RESUMED, data={"by": row.by})
+    seq = tx.append(execution, Kind.RESUMED, data={"by": by})
     if execution.ownership == states.Ownership.OWNED:  # its owner has not even parked yet
         execution.move("claim")
     elif not delay_again(tx, execution):

@@ -25,8 +25,8 @@ class Live:
     """Of the claim that drives it, or drove it until it parked."""
     active_limit_ms: int | None = None
     """How long it may be owned in all; None: as long as it takes."""
-    in_room: bool = False
-    """Whether it is a wake, whose acts are recorded by what does them."""
+    room: str = ""
+    """Of a wake, whose acts are recorded by what does them."""
     abandoned: bool = False
     """Whether it is a wake that is not to be carried on."""
 

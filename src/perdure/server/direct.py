@@ -77,7 +77,7 @@ class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRoomFiles, Dir
         DirectWaits.__init__(self, *given)
         DirectSchedules.__init__(self, *given, _read_definition)
         DirectQueues.__init__(self, node.bridge, company, node.look_time)
-        DirectRoomFiles.__init__(self, *given, node.hub)
+        DirectRoomFiles.__init__(self, *given, node.hub, node.look_time)
         DirectSecrets.__init__(self, node.secrets, company)
         DirectBlobs.__init__(self, node.bridge, company, node.parts.max_value_bytes)
         self._node = node

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
+from perdure.core.budgets import Budget, BudgetView, check_budget
 from perdure.core.chain import LogPage
 from perdure.core.codec import Json
 from perdure.core.ids import new_id
@@ -26,13 +27,16 @@ from perdure.core.rooms import (
     RightsView,
     RoomTaskView,
     RoomView,
+    StopView,
     WakeView,
+    WentOn,
     Written,
     check_act,
     check_name,
     written_id,
 )
 from perdure.engine.rooms import MakeRoom, Write, make_room, write_in_room
+from perdure.engine.rooms_budget import SetBudget, budgets_view, set_budget
 from perdure.engine.rooms_read import (
     Window,
     check_joined,
@@ -46,10 +50,12 @@ from perdure.engine.rooms_read import (
     wakes_view,
 )
 from perdure.engine.rooms_rights import rights_view
+from perdure.engine.rooms_stops import Start, Started, start_in_room, stops_view
 from perdure.errors import InvalidInput
 from perdure.rooms.spec import wake_definition
 from perdure.server.bridge import Bridge
 from perdure.server.hub import Hub
+from perdure.server.store_time import StoreTime
 from perdure.store.protocol import Reads
 
 T = TypeVar("T")
@@ -63,10 +69,11 @@ NOBODY = "member"
 class DirectRooms:
     """`RoomsApi` of one company."""
 
-    def __init__(self, bridge: Bridge, company: str, clock: Clock, random: Random, hub: Hub) -> None:
-        self._bridge, self._company = bridge, company
-        self._clock, self._random = clock, random
-        self._hub = hub
+    def __init__(
+        self, bridge: Bridge, company: str, clock: Clock, random: Random, hub: Hub, look_time: StoreTime
+    ) -> None:
+        self._bridge, self._company, self._look_time = bridge, company, look_time
+        self._clock, self._random, self._hub = clock, random, hub
 
     async def rooms(self) -> list[RoomView]:
         return await self._read(lambda reads: rooms_view(reads, self._company))
@@ -140,6 +147,31 @@ class DirectRooms:
             return rights_view(reads, self._company, room)
 
         return await self._read(look)
+
+    async def start_room(self, room: str, member: str = "", *, by: str = "") -> WentOn:
+        wakes, lifted = 0, False
+        while True:
+            done: Started = await self._bridge.ask(start_in_room, Start(room, self._actor(by), member))
+            wakes, lifted = wakes + done.went_on, lifted or done.seq > 0
+            if not done.left:
+                return WentOn(lifted, wakes)
+
+    async def room_stops(self, room: str) -> list[StopView]:
+        def look(reads: Reads) -> list[StopView]:
+            check_joined(reads, self._company, room)
+            return stops_view(reads, room)
+
+        return await self._read(look)
+
+    async def room_budgets(self) -> list[BudgetView]:
+        now_ms = await self._look_time.now_ms()
+        return await self._read(lambda reads: budgets_view(reads, self._company, now_ms))
+
+    async def set_room_budget(self, budget: Budget, *, remove: bool = False, by: str = "") -> None:
+        check_budget(budget)
+        if not remove and budget.usd is None and budget.tokens is None:
+            raise InvalidInput("a budget has a cap: usd, tokens, or both. Remove it to have none.", code="bad_budget")
+        await self._bridge.run(set_budget, SetBudget(self._actor(by), budget, remove))
 
     async def _read(self, query: Callable[[Reads], T]) -> T:
         """Read in the company's name: what the application forgot to leave out, the store's wall does."""

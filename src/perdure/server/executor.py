@@ -41,6 +41,7 @@ from perdure.server.elsewhere import EXECUTOR
 from perdure.server.hub import Hub
 from perdure.server.journal import DirectJournal, RoomJournal, patiently
 from perdure.server.leases import HeldModels, Leases
+from perdure.server.room_gate import Gate, GatedModels
 from perdure.server.wakes import abandon, to_be_abandoned, wake_function
 from perdure.store.protocol import Reads
 from perdure.store.tx import Note
@@ -232,7 +233,7 @@ class Executor:
             return "halted"
         finally:
             self._opening.discard(execution)
-        room = RoomJournal(self._bridge, self._clock, claimed.ref, claimed.fence) if live.in_room else None
+        room = RoomJournal(self._bridge, self._clock, claimed, live.room) if live.room else None
         if room is not None and live.abandoned:
             await live.run.close()
             return await abandon(wake_of(execution, claimed.company, events[0].data["input"]), room, events)
@@ -266,11 +267,11 @@ class Executor:
         models = HeldModels(self._models(claimed.company), self._leases, execution, cancelled)
         if isinstance(spec, WakeSpec):
             wake = wake_of(execution, claimed.company, first)
-            run = Run(
-                execution, wake_function(spec, wake, self._bridge, models, self._clock), self._clock, self._new_id
-            )
+            gate = Gate(self._bridge, self._leases, wake, self._new_id)
+            gated = replace(models, models=GatedModels(models.models, gate))
+            run = Run(execution, wake_function(spec, wake, gate, gated, self._clock), self._clock, self._new_id)
             ends = to_be_abandoned(spec, events)
-            return Live(run, claimed.fence, spec.active_ms, in_room=True, abandoned=ends), events
+            return Live(run, claimed.fence, spec.active_ms, room=wake.room, abandoned=ends), events
         function = partial(agent_loop, spec=spec, first=first, models=models, clock=self._clock)
         run = Run(execution, function, self._clock, self._new_id)
         return Live(run, claimed.fence, spec.limits.active_ms), events

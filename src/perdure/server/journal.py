@@ -10,12 +10,15 @@ from typing import Any, Literal, TypeVar
 from perdure.core.events import Event
 from perdure.core.items import ActInRoom, HoldAct, Item
 from perdure.core.ports import Clock
-from perdure.engine.claim import LOG_PAGE
+from perdure.engine.claim import LOG_PAGE, Claimed
 from perdure.engine.park import Finish, Halt, Park, Released, StillHeld, finish, halt, park
 from perdure.engine.query import events_of
 from perdure.engine.record import News, Record, record
-from perdure.engine.rooms_act import Acts, act_in_room
+from perdure.engine.rooms_act import Acts, Stopped, act_in_room
+from perdure.engine.rooms_budget import BUDGET
+from perdure.engine.rooms_stops import STOPPED, HaltWake, Whom, halt_wake
 from perdure.errors import LeaseLost, Retryable, Unreachable
+from perdure.flow import bodies as flow_bodies
 from perdure.server.bridge import Bridge
 from perdure.store.operation import Operation
 from perdure.store.protocol import Reads, Ref
@@ -86,7 +89,21 @@ class DirectJournal:
 
 
 class RoomJournal(DirectJournal):
-    """The journal of a wake: what it does in its room is recorded by the operation that does it."""
+    """The journal of a wake: what it does in its room is recorded by the operation that does it.
+
+    What a stop or a budget pauses is paused only if that is still so, and goes on when it is over.
+    """
+
+    def __init__(self, bridge: Bridge, clock: Clock, claimed: Claimed, room: str) -> None:
+        super().__init__(bridge, clock, claimed.ref, claimed.fence)
+        self._room = room
+        self._whose = Whom(claimed.company, claimed.agent)
+
+    async def halt(self, event: Literal["pause", "stick"], reason: str, message: str) -> None:
+        if reason not in (STOPPED, BUDGET):
+            await super().halt(event, reason, message)
+            return
+        await self._write(halt_wake, HaltWake(self._ref, self._fence, self._room, self._whose, reason, message))
 
     async def record(self, seen: int, items: Sequence[Item]) -> list[Event]:
         """Write what is asked for together in as few commits as it has kinds in a row."""
@@ -94,7 +111,10 @@ class RoomJournal(DirectJournal):
         for in_room, group in groupby(items, lambda item: isinstance(item, ActInRoom | HoldAct)):
             if in_room:
                 acts = tuple(item for item in group if isinstance(item, ActInRoom | HoldAct))
-                events = events_of((await self._write(act_in_room, Acts(self._ref, self._fence, seen, acts))).events)
+                answer = await self._write(act_in_room, Acts(self._ref, self._fence, seen, acts))
+                if isinstance(answer, Stopped):
+                    raise flow_bodies.Halt("pause", STOPPED, answer.why)
+                events = events_of(answer.events)
             else:
                 events = await super().record(seen, tuple(group))
         return events

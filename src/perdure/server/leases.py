@@ -57,6 +57,10 @@ class Leases:
         """How long ago the last granted renewal was asked for."""
         return self._clock.monotonic_ms() - self._renewed_ms
 
+    def fence(self, execution: str) -> int:
+        """Return the fence that an execution is held under here, or was last; 0: it is not."""
+        return self._since_ms.get(execution, (0, 0))[0]
+
     async def held(self, execution: str) -> None:
         """Return while the lease of an execution surely holds; else wait until it was prolonged, or for ever."""
         while not self.holds(execution):

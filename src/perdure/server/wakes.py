@@ -16,21 +16,25 @@ from perdure.flow.driver import Function, Outcome
 from perdure.models.port import Models
 from perdure.rooms.loop import END, wake_loop
 from perdure.rooms.spec import Wake, WakeSpec
-from perdure.server.bridge import Bridge
 from perdure.server.journal import RoomJournal
+from perdure.server.room_gate import Gate
 from perdure.store.protocol import Reads
 
 ABANDONED = "abandoned"
 
 
-def wake_function(spec: WakeSpec, wake: Wake, bridge: Bridge, models: Models, clock: Clock) -> Function:
+def wake_function(spec: WakeSpec, wake: Wake, gate: Gate, models: Models, clock: Clock) -> Function:
     """Return what a run of a wake runs."""
 
     def read(reads: Reads) -> str:
         reads.speak_for(wake.company)
         return codec.encode(snapshot(reads, wake.company, wake.agent, wake.room, wake.cause), "room")
 
-    return partial(wake_loop, spec=spec, wake=wake, look=lambda: bridge.read(read), models=models, clock=clock)
+    async def look() -> str:
+        await gate.open()
+        return await gate.bridge.read(read)
+
+    return partial(wake_loop, spec=spec, wake=wake, look=look, models=models, clock=clock)
 
 
 def to_be_abandoned(spec: WakeSpec, events: Sequence[Event]) -> bool:

@@ -34,6 +34,8 @@ class _Rules(NamedTuple):
 _SEEN = _seat("t.room")
 _OWN = _seat("t.room", " AND s.company = t.company")
 _HOSTS = _seat("t.room", " AND s.company IN (s.host, t.company)")
+_HOST = _seat("t.room", " AND s.company = s.host")
+_MINE = f"t.company = {_ME}"
 _READERS = "main.room_readers r WHERE r.room = t.room AND r.line = t.id AND r.owner = t.company"
 
 RULES = {
@@ -56,6 +58,15 @@ RULES = {
     "room_passages": _Rules(_SEEN, _OWN),
     "room_rights": _Rules(_OWN, _OWN, changed=_OWN),
     "room_refusals": _Rules(_OWN, _OWN),
+    "room_stops": _Rules(
+        _SEEN,
+        _seat("t.room", " AND s.company = t.by_company AND s.company IN (s.host, t.company)"),
+        removed=_HOSTS,
+    ),
+    "room_halted": _Rules(f"({_MINE} OR {_HOST})", "", removed=f"({_MINE} OR {_HOST})"),
+    "room_budgets": _Rules(_MINE, _MINE, changed=_MINE, removed=_MINE),
+    "room_spending": _Rules(_MINE, _MINE, changed=_MINE, removed=_MINE),
+    "room_reservations": _Rules(_MINE, _MINE, changed=_MINE, removed=_MINE),
 }
 """Every table of rooms, and what a company may do with its rows."""
 

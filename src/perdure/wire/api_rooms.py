@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from perdure.core.budgets import Budget, BudgetView
 from perdure.core.chain import LogPage
 from perdure.core.codec import Json
 from perdure.core.rooms import (
@@ -14,7 +15,9 @@ from perdure.core.rooms import (
     RightsView,
     RoomTaskView,
     RoomView,
+    StopView,
     WakeView,
+    WentOn,
     Written,
 )
 
@@ -81,6 +84,25 @@ class RoomsApi(Protocol):
 
     async def room_rights(self, room: str) -> RightsView:
         """Return what the company itself said may be done in a room. It says so by the act `SetRights`."""
+        ...
+
+    async def start_room(self, room: str, member: str = "", *, by: str = "") -> WentOn:
+        """Lift the stop of a member (`Stop` is an act), or with none named the room's; paused wakes go on."""
+        ...
+
+    async def room_stops(self, room: str) -> list[StopView]:
+        """Return who does nothing in a room for now."""
+        ...
+
+    async def room_budgets(self) -> list[BudgetView]:
+        """Return the caps of the company, and how they stand today."""
+        ...
+
+    async def set_room_budget(self, budget: Budget, *, remove: bool = False, by: str = "") -> None:
+        """Set a cap on a day in UTC, in place of the one for the same room and agent, or take it away.
+
+        Wakes that a budget had paused go on, as far as it holds them. Raises `InvalidInput` (`bad_budget`).
+        """
         ...
 
     async def room_ledger(self, room: str, *, after: int = 0, limit: int = 200) -> LogPage:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from perdure.core import codec
+from perdure.core.budgets import Budget, BudgetView
 from perdure.core.codec import Json
 from perdure.core.rooms import (
     EVERYBODY,
@@ -20,6 +21,8 @@ from perdure.core.rooms import (
     RoomTaskView,
     RoomView,
     SetRights,
+    Stop,
+    StopView,
     Verb,
     WakeView,
 )
@@ -134,6 +137,60 @@ class RightsBody:
     @property
     def act(self) -> SetRights:
         return SetRights(codec.encode_json(self.document, "document"))
+
+
+@dataclass(frozen=True, slots=True)
+class StopBody:
+    """Whom to stop, or to let go on; without a member, the room."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+    member: str = ""
+    reason: str = ""
+    by: str = ""
+
+    @property
+    def act(self) -> Stop:
+        return Stop(self.member, self.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class StartBody:
+    """Whom to let go on; without a member, the room."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+    member: str = ""
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetBody:
+    """`PUT /v1/room-budgets`: a cap on a day. Without `usd` and `tokens` it is taken away."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+    room: str = ""
+    agent: str = ""
+    usd: float | None = None
+    tokens: int | None = None
+    unpriced_usd: float | None = None
+    by: str = ""
+
+    @property
+    def budget(self) -> Budget:
+        return Budget(self.room, self.agent, self.usd, self.tokens, self.unpriced_usd)
+
+
+@dataclass(frozen=True, slots=True)
+class StopList:
+    """Who does nothing in a room for now."""
+
+    items: tuple[StopView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetList:
+    """A company's caps, and how they stand today."""
+
+    items: tuple[BudgetView, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from perdure.core.rooms import (
     RightsView,
     RoomTaskView,
     RoomView,
+    WentOn,
     Written,
 )
 from perdure.server.call import Call
@@ -26,6 +27,8 @@ from perdure.wire import routes
 from perdure.wire.bodies import ByBody
 from perdure.wire.bodies_rooms import (
     AgentBody,
+    BudgetBody,
+    BudgetList,
     InviteBody,
     MemoryList,
     MessageList,
@@ -36,6 +39,9 @@ from perdure.wire.bodies_rooms import (
     RoomList,
     RoomTaskBody,
     RoomTaskList,
+    StartBody,
+    StopBody,
+    StopList,
     TaskChangeBody,
     WakeList,
 )
@@ -148,6 +154,35 @@ async def remember(call: Caller, room: str, body: RememberBody) -> Response:
 @router.get(routes.ROOM_WAKES, response_model=WakeList, summary="Who was woken by what, the newest first")
 async def room_wakes(call: Caller, room: str, limit: Limit = 200) -> Response:
     return reply(WakeList(tuple(await call.api.room_wakes(room, limit=limit))))
+
+
+@router.post(routes.ROOM_STOP, response_model=Written, summary="Have a member, or the room, do nothing for now")
+async def stop_room(call: Caller, room: str, body: StopBody | None = None) -> Response:
+    said = body or StopBody()
+    return await _write(call, room, said.act, said.by)
+
+
+@router.post(routes.ROOM_START, response_model=WentOn, summary="Lift a stop: what it had paused goes on")
+async def start_room(call: Caller, room: str, body: StartBody | None = None) -> Response:
+    said = body or StartBody()
+    return reply(await call.api.start_room(room, said.member, by=call.identity(said.by)))
+
+
+@router.get(routes.ROOM_STOPS, response_model=StopList, summary="Who does nothing for now")
+async def room_stops(call: Caller, room: str) -> Response:
+    return reply(StopList(tuple(await call.api.room_stops(room))))
+
+
+@router.get(routes.ROOM_BUDGETS, response_model=BudgetList, summary="One's company's caps, and how they stand today")
+async def room_budgets(call: Caller) -> Response:
+    return reply(BudgetList(tuple(await call.api.room_budgets())))
+
+
+@router.put(routes.ROOM_BUDGETS, response_model=BudgetList, summary="Set a cap on a day, or take it away")
+async def set_room_budget(call: Caller, body: BudgetBody) -> Response:
+    remove = body.usd is None and body.tokens is None
+    await call.api.set_room_budget(body.budget, remove=remove, by=call.identity(body.by))
+    return reply(BudgetList(tuple(await call.api.room_budgets())))
 
 
 @router.get(routes.ROOM_RIGHTS, response_model=RightsView, summary="What one's company said may be done")

@@ -1,0 +1,216 @@
+"""Have an agent, a company or a whole room do nothing for now, and let them go on.
+
+A stop is a row, read by the transaction of every act and before every request to a model. A wake that meets one is
+paused, and is remembered: what it has done stays, and when the stop is lifted it goes on where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from perdure.core import states
+from perdure.core.ids import shard_of
+from perdure.core.rooms import Actor, RoomKind, Stop, StopView
+from perdure.engine.record import held_by, lost
+from perdure.engine.rooms_ledger import note
+from perdure.engine.rooms_members import missing_room, standing
+from perdure.engine.signal import resume
+from perdure.engine.wake import hold_back, let_go, put_ready
+from perdure.errors import Conflict, InvalidInput, LeaseLost, PerdureError
+from perdure.store.operation import Steps, operation
+from perdure.store.protocol import EVERY_COMPANY, Reads, Ref, Row
+from perdure.store.rows import ExecutionRow
+from perdure.store.tx import Tx
+
+STOPPED = "stopped"
+"""Why a wake was paused, and the code of what is refused to people meanwhile."""
+
+
+class Whom(NamedTuple):
+    """Whom a stop holds: an agent, a company, or with neither the room."""
+
+    company: str = ""
+    agent: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.company}/{self.agent}" if self.agent else self.company or "the room"
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Lift a stop."""
+
+    room: str
+    actor: Actor
+    member: str
+    """As it was named when it was stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """It is lifted."""
+
+    seq: int
+    """0: there was none."""
+    went_on: int
+    left: int
+    """Wakes that are still to go on: ask again."""
+
+
+@dataclass(frozen=True, slots=True)
+class HaltWake:
+    """A holder's word that its wake met a stop or a budget."""
+
+    ref: Ref
+    fence: int
+    room: str
+    whose: Whom
+    why: str
+    message: str
+    company: str = ""
+    """Empty: only servers hold wakes."""
+
+
+def stop_on(reads: Reads | Tx, room: str, company: str, agent: str) -> str:
+    """Say what keeps a member from acting, or nothing."""
+    row = reads.row("stop_on", room=room, company=company, agent=agent)
+    if row is None:
+        return ""
+    why = f": {row['reason']}" if row["reason"] else ""
+    whom = Whom(row["company"], row["agent"])
+    member = "" if whom == Whom() else f" {whom}"
+    return (
+        f"{whom} was stopped by {row['by_company']}/{row['by_name']}{why}. "
+        f"`perdure rooms start {room}{member}` lets it go on."
+    )
+
+
+def stop(tx: Tx, room: ExecutionRow, actor: Actor, act: Stop) -> Whom | PerdureError | None:
+    """Stop somebody; None if they were."""
+    whom = _whom(tx, room.id, actor, act.member)
+    if not isinstance(whom, Whom):
+        return whom
+    given = {"room": room.id, "company": whom.company, "agent": whom.agent, "reason": act.reason}
+    new = tx.run("put_stop", **given, by_company=actor.company, by_name=actor.name, now_ms=tx.now_ms)
+    return whom if new else None
+
+
+def _whom(tx: Tx, room: str, actor: Actor, member: str) -> Whom | PerdureError:
+    """Return whom a name means, if this actor may stop and start them: of its own company, or as host."""
+    if actor.kind == "agent":
+        return Conflict("agents stop and start nobody.", code="not_allowed")
+    found = tx.row("room", room=room)
+    host = found is not None and found["company"] == actor.company
+    if not member:
+        return Whom() if host else Conflict(f"only the host of room {room} may stop or start it.", code="not_the_host")
+    company, _, agent = member.rpartition("/")
+    for whom in (Whom(member), Whom(company, agent)):
+        if whom.company and tx.row("room_member", room=room, company=whom.company, name=whom.agent) is not None:
+            if host or whom.company == actor.company:
+                return whom
+            return Conflict(f"only {whom.company} and the host may stop or start {member}.", code="not_yours")
+    return InvalidInput(f"{member!r:.80} is nobody in room {room}.", code="no_such_member")
+
+
+@operation()
+def start_in_room(tx: Tx, rows: Sequence[Start]) -> Steps[Started | PerdureError]:
+    """Lift stops, and let the wakes go on that they had paused. Asked again, it lets those go on that are left."""
+    found = [one for row in rows for one in _halted(tx, row)]
+    yield [
+        *(Ref(shard_of(row.room), row.room) for row in rows),
+        *(Ref(one["shard"], one["execution"]) for one in found),
+    ]
+    return [_start(tx, row) for row in rows]
+
+
+def _halted(tx: Tx, row: Start) -> list[Row]:
+    """Return the wakes that a stop has paused and that whoever says start may let go on: its own; the host all."""
+    tx.speak_for(row.actor.company)
+    return tx.rows("halted_in", room=row.room)
+
+
+def _start(tx: Tx, row: Start) -> Started | PerdureError:
+    tx.speak_for(row.actor.company)
+    ledger = tx.execution(row.room)
+    if ledger is None or standing(tx, row.room, row.actor.company) != states.Membership.JOINED:
+        return missing_room(row.room)
+    whom = _whom(tx, row.room, row.actor, row.member)
+    if not isinstance(whom, Whom):
+        return whom
+    lifted = tx.run("delete_stop", room=row.room, company=whom.company, agent=whom.agent)
+    seq = note(tx, ledger, row.actor, RoomKind.STARTED, str(whom)) if lifted else 0
+    went_on = left = 0
+    for one in _halted(tx, row):
+        if stop_on(tx, row.room, one["company"], one["agent"]):
+            continue
+        whose = {"room": row.room, "company": one["company"], "agent": one["agent"]}
+        if tx.execution(one["execution"]) is None:
+            left += _is_there(tx, one)
+        else:
+            went_on += let_go_on(tx, one["execution"], whose, row.actor.name)
+    return Started(seq, went_on, left)
+
+
+def _is_there(tx: Tx, one: Row) -> bool:
+    """Say whether an execution that was not locked exists; one that was deleted is forgotten."""
+    return bool(tx.named("states_of", {one["execution"]: one["shard"]}))
+
+
+def let_go_on(tx: Tx, execution: str, whose: Mapping[str, str], by: str) -> bool:
+    """Resume a wake that was paused and is locked here; whoever resumed or cancelled it before was faster."""
+    row = tx.execution(execution)
+    if row is None:
+        return False
+    tx.run("delete_halted", **whose, execution=execution)
+    return not isinstance(resume(tx, row, by), Conflict)
+
+
+@operation()
+def halt_wake(tx: Tx, rows: Sequence[HaltWake]) -> Steps[LeaseLost | None]:
+    """Pause a wake for what it met, if that still is there; else let whoever comes first go on with it at once."""
+    yield [ref for row in rows for ref in (row.ref, Ref(shard_of(row.room), row.room))]
+    return [_halt(tx, row) for row in rows]
+
+
+def _halt(tx: Tx, row: HaltWake) -> LeaseLost | None:
+    execution, ledger = held_by(tx, row), tx.execution(row.room)
+    if execution is None or ledger is None:
+        return lost(row.ref)
+    if execution.ownership != states.Ownership.OWNED:
+        return None  # said before
+    tx.speak_for(EVERY_COMPANY)  # its company may have left the room, and a stop holds it all the same
+    over = row.why == STOPPED and not stop_on(tx, row.room, *row.whose)
+    if over or execution.state == states.Execution.CANCELLING:
+        let_go(tx, execution)
+        execution.ownership = states.Ownership.READY
+        put_ready(tx, execution)
+        return None
+    _pause(tx, execution, ledger, row)
+    let_go(tx, execution)
+    return None
+
+
+def _pause(tx: Tx, execution: ExecutionRow, ledger: ExecutionRow, row: HaltWake) -> None:
+    reason = states.Reason.USER if row.why == STOPPED else states.Reason.QUOTA
+    if not hold_back(tx, execution, "pause", reason, row.message):
+        return  # paused before
+    company, agent = row.whose
+    whose = {"room": row.room, "company": company, "agent": agent}
+    tx.run("insert_halted", **whose, shard=execution.shard, execution=execution.id, why=row.why)
+    actor = Actor(company, agent, "agent", execution.id)
+    note(tx, ledger, actor, RoomKind.WAKE_HALTED, facts={"decision": "stopped", "why": row.why})
+
+
+def stops_view(reads: Reads, room: str) -> list[StopView]:
+    """Return all that is stopped. The caller has seen that the asking company is in the room."""
+    return [
+        StopView(
+            str(Whom(row["company"], row["agent"])),
+            f"{row['by_company']}/{row['by_name']}",
+            row["reason"],
+            row["at_ms"],
+        )
+        for row in reads.rows("stops_in", room=room)
+    ]
