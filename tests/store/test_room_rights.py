@@ -19,11 +19,12 @@ from perdure.engine.expire import expire_approvals
 from perdure.engine.query import approvals_of, events_of, execution_view
 from perdure.engine.resolve import Decide, decide
 from perdure.engine.rooms_act import Acts, act_in_room
+from perdure.engine.rooms_read import memory_view, messages_view, tasks_view
 from perdure.engine.rooms_rights import rights_view
 from perdure.engine.rooms_snapshot import snapshot
 from perdure.engine.sweep import Sweep
 from perdure.errors import Conflict, NotFound
-from room_bench import ACME, ANN, BOB, GLOBEX, RoomBench
+from room_bench import ACME, ANN, BOB, EVERYTHING, GLOBEX, RoomBench
 
 
 @pytest.fixture
@@ -221,6 +222,16 @@ def test_what_a_company_said_is_its_own_to_read_and_stands_in_the_ledger(room: R
 def test_a_cancel_of_ones_own_task_that_others_may_have_moved_it_to_is_held(room: RoomBench) -> None:
     task = room.write(BOB, OpenTask("count", ACME, key="own")).id
     assert "held" in HeldWake(room).do(ChangeTask(task, "cancel"))
+
+
+def test_what_an_agent_writes_keeps_the_label_of_what_was_before_it(room: RoomBench) -> None:
+    wake = HeldWake(room)
+    wake.do(Post("as acme says", key="r"))
+    wake.do(Remember("so they say", key="m", salt="s"), "act 2")
+    wake.do(OpenTask("look", GLOBEX, key="t"), "act 3")
+    assert [one.steered_by for one in room.read(messages_view, ACME, EVERYTHING)] == [(), (ACME,)]
+    assert [one.steered_by for one in room.read(memory_view, GLOBEX, EVERYTHING)] == [(ACME,)]
+    assert [one.steered_by for one in room.read(tasks_view, GLOBEX, EVERYTHING)] == [(ACME,)]
 
 
 def test_of_a_company_that_left_nothing_is_done(room: RoomBench) -> None:

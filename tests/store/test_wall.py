@@ -219,6 +219,7 @@ MESSAGE: dict[str, Any] = {
     "addressed": "[]",
     "thread": "",
     "hops": 0,
+    "steered_by": "[]",
     "digest": "",
     "now_ms": 0,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from perdure.core.rooms import Act, Invite, Join, MemoryView, Post, WakeView
 from perdure.core.views import ExecutionView
 from perdure.models.port import ModelReply, ModelRequest, ToolCall, Usage
 
+_MARKS = re.compile(r"\[\[[0-9a-z]{16} data from [^]]*\]\]\\n|\\n\[\[[0-9a-z]{16} end\]\]")
 ACME, GLOBEX = "acme", "globex"
 
 
@@ -30,8 +32,8 @@ def answer(text: str, **acts: Any) -> ModelReply:
 
 
 def shown(request: ModelRequest) -> Any:
-    """Return the room as a request shows it."""
-    return codec.decode(request.messages[0].text)
+    """Return the room as a request shows it, without the marks around the text of others."""
+    return codec.decode(_MARKS.sub("", request.messages[0].text))
 
 
 @dataclass

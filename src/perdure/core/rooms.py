@@ -282,6 +282,8 @@ class MessageView:
     to: tuple[str, ...]
     thread: str
     at_ms: int
+    steered_by: tuple[str, ...] = ()
+    """Whose text was before the agent that wrote it, its own company's apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +303,8 @@ class RoomTaskView:
     result: str
     opened_ms: int
     changed_ms: int
+    steered_by: tuple[str, ...] = ()
+    """As of messages; of its title."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,6 +319,8 @@ class MemoryView:
     readers: tuple[str, ...]
     source: str
     at_ms: int
+    steered_by: tuple[str, ...] = ()
+    """As of messages."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,7 +170,8 @@ def _wrote(tx: Tx, room: ExecutionRow, actor: Actor, what: tuple[str, int, str])
     """Return what is stored with all that anybody writes: its id, place and digest, and whose it is."""
     id, seq, digest = what
     by = {"company": actor.company, "author": actor.name, "kind": actor.kind, "hops": actor.hops}
-    return {"room": room.id, "id": id, "seq": seq, "digest": digest, **by, "now_ms": tx.now_ms}
+    label = codec.encode(list(actor.steered))
+    return {"room": room.id, "id": id, "seq": seq, "digest": digest, **by, "steered_by": label, "now_ms": tx.now_ms}
 
 
 def _unwoken(actor: Actor) -> dict[str, Json]:

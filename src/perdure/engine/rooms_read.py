@@ -61,8 +61,12 @@ def messages_view(reads: Reads, company: str, room: str, window: Window, thread:
 
 
 def message_view(row: Row) -> MessageView:
-    given = {name: value for name, value in dict(row).items() if name != "addressed"}
-    return MessageView(**given, to=tuple(codec.decode(row["addressed"])))
+    given = {name: value for name, value in dict(row).items() if name not in ("addressed", "steered_by")}
+    return MessageView(**given, to=tuple(codec.decode(row["addressed"])), steered_by=_label(row))
+
+
+def _label(row: Row) -> tuple[str, ...]:
+    return tuple(codec.decode(row["steered_by"]))
 
 
 def tasks_view(
@@ -97,7 +101,7 @@ def task_view(row: Row) -> RoomTaskView:
         *("id", "seq", "company", "author", "title", "thread", "state", "holder", "result"),
         *("opened_ms", "changed_ms"),
     )
-    return RoomTaskView(**{name: row[name] for name in names}, to=to)
+    return RoomTaskView(**{name: row[name] for name in names}, to=to, steered_by=_label(row))
 
 
 def memory_view(reads: Reads, company: str, room: str, window: Window) -> list[MemoryView]:
@@ -109,7 +113,8 @@ def memory_view(reads: Reads, company: str, room: str, window: Window) -> list[M
 
 def line_view(reads: Reads, room: str, row: Row) -> MemoryView:
     readers = tuple(one["company"] for one in reads.rows("room_readers", room=room, line=row["id"]))
-    return MemoryView(**dict(row), readers=readers)
+    given = {name: value for name, value in dict(row).items() if name != "steered_by"}
+    return MemoryView(**given, readers=readers, steered_by=_label(row))
 
 
 def wakes_view(reads: Reads, company: str, room: str, limit: int) -> list[WakeView]:

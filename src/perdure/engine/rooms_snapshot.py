@@ -49,7 +49,7 @@ def _not_done(reads: Reads, company: str, agent: str, room: str) -> list[Json]:
 
 def _cause(reads: Reads, room: str, cause: str) -> Json:
     if (row := reads.row("room_message", room=room, id=cause)) is not None:
-        names = ("id", "seq", "company", "author", "kind", "text", "addressed", "thread", "at_ms")
+        names = ("id", "seq", "company", "author", "kind", "text", "addressed", "thread", "at_ms", "steered_by")
         return {"what": "message", **_message(message_view({name: row[name] for name in names}))}
     row = reads.row("room_task", room=room, id=cause)
     return None if row is None else {"what": "task", **_task(task_view(row))}
@@ -61,14 +61,21 @@ def _name(row: Row) -> str:
 
 def _message(one: MessageView) -> dict[str, Json]:
     author = f"{one.company}/{one.author}"
-    return {"id": one.id, "from": author, "to": list(one.to), "thread": one.thread, "text": one.text}
+    where: dict[str, Json] = {"to": list(one.to), "thread": one.thread, "text": one.text}
+    return {"id": one.id, "from": author, **_label(one), **where}
 
 
 def _task(one: RoomTaskView) -> dict[str, Json]:
     facts: dict[str, Any] = {"from": f"{one.company}/{one.author}", "to": one.to, "state": str(one.state)}
-    return {"id": one.id, **facts, "holder": one.holder, "thread": one.thread, "title": one.title}
+    return {"id": one.id, **facts, **_label(one), "holder": one.holder, "thread": one.thread, "title": one.title}
 
 
 def _line(one: MemoryView) -> dict[str, Json]:
     author = f"{one.company}/{one.author}"
-    return {"id": one.id, "from": author, "readers": list(one.readers), "source": one.source, "text": one.text}
+    readers: list[Json] = list(one.readers)
+    return {"id": one.id, "from": author, **_label(one), "readers": readers, "source": one.source, "text": one.text}
+
+
+def _label(one: MessageView | RoomTaskView | MemoryView) -> dict[str, Json]:
+    """Say whose text was before the agent that wrote it, where it was anybody's."""
+    return {"steered_by": list(one.steered_by)} if one.steered_by else {}

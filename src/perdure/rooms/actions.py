@@ -42,6 +42,12 @@ _CREATE_TASK = ToolEntry(
     _schema(["title", "to"], title=_TEXT, to=_NAME),
 )
 ACTIONS = (_REMEMBER, _UPDATE_TASK, _CREATE_TASK)
+RECALL = ToolEntry(
+    "recall",
+    "Read the lines of memory that not all in the room may read; `withheld` says how many there are. Only if you need "
+    "them: what you tell others after that has to wait for a person.",
+    _schema([]),
+)
 
 
 def read_action(

@@ -1,6 +1,6 @@
 """A wake: plain Python, run again from its log after a crash. Read it top to bottom; nothing else decides.
 
-It reads the room, asks the model once, posts the reply, does the rest of what was declared, tells the ledger, and ends.
+It reads the room, asks the model, posts the reply, does the rest of what was declared, tells the ledger, and ends.
 Each act commits together with the record of it, so a re-run does exactly what is not done yet. What needs somebody's
 yes waits for it, holding nothing, and is done then.
 """
@@ -16,6 +16,7 @@ from typing import Any
 from perdure.agent.calls import CallProblem
 from perdure.agent.conversation import Conversation
 from perdure.agent.loop import REPAIRS, ask_model
+from perdure.agent.spec import AgentSpec
 from perdure.core import codec
 from perdure.core.codec import Json
 from perdure.core.items import ActInRoom, HoldAct
@@ -24,13 +25,14 @@ from perdure.core.rights import hold_from_json
 from perdure.core.rooms import MAX_TEXT, Act, Actor, EndWake, Post, Remember
 from perdure.flow.context import Context, Failed, Try
 from perdure.models.port import ModelReply, Models
-from perdure.rooms.actions import read_action
-from perdure.rooms.labels import labels_of
-from perdure.rooms.prompt import in_room, shown
+from perdure.rooms.actions import RECALL, read_action
+from perdure.rooms.labels import Room, labels_of, withheld, without
+from perdure.rooms.prompt import in_room, recalled, shown
 from perdure.rooms.spec import Wake, WakeSpec
 
 LOOK = "room"
 END = "end"
+AGAIN = "Nothing was done yet: declare it again together with the others."
 Look = Callable[[], Awaitable[str]]
 """Reads the room as it stands for the agent; JSON text, `null` if the agent is not in it any more."""
 
@@ -46,15 +48,15 @@ async def wake_loop(
     room: Any = await ctx.step(LOOK, codec.digest(wake.room, wake.agent, wake.cause), body)
     if room is None:
         raise Failed("not_a_member", f"agent {wake.agent!r} is not in room {wake.room} any more.")
-    labels = labels_of(room, wake.company)
-    actor = replace(wake.actor, steered=labels.steered, secrets=labels.secrets)
+    agent = in_room(spec.agent, wake.company, room)
+    talk = Conversation(ctx.execution, agent, shown(room, wake.company))
     try:
-        talk = Conversation(ctx.execution, in_room(spec.agent, wake.company), shown(room))
-        reply, acts, unread = await _declared(ctx, spec, wake, talk, _thread(room), models, clock)
+        reply, acts, unread, knows = await _declared(ctx, agent, wake, room, talk, models, clock)
     except Failed as error:
-        await _act(ctx, wake.room, actor, END, EndWake(error.code))
+        await _act(ctx, wake.room, wake.actor, END, EndWake(error.code))
         raise
-    does = partial(_act, ctx, wake.room, actor)
+    labels = labels_of(room if knows else without(room), wake.company)
+    does = partial(_act, ctx, wake.room, replace(wake.actor, steered=labels.steered, secrets=labels.secrets))
     done: list[Json] = [await does("reply", _post(ctx, reply, _thread(room)))] if reply.text.strip() else []
     # Asked for together, so they commit together.
     done += await ctx.gather(*(does(f"act {number}", act) for number, act in enumerate(acts, 1)))
@@ -64,26 +66,44 @@ async def wake_loop(
 
 
 async def _declared(
-    ctx: Context, spec: WakeSpec, wake: Wake, talk: Conversation, thread: str, models: Models, clock: Clock
-) -> tuple[ModelReply, list[Act], int]:
-    """Ask the model until what it declares can be read, or it had its chances; return what can be done of it."""
+    ctx: Context, agent: AgentSpec, wake: Wake, room: Room, talk: Conversation, models: Models, clock: Clock
+) -> tuple[ModelReply, list[Act], int, bool]:
+    """Ask the model until what it declares can be read, or it had its chances.
+
+    Returns its last reply, what can be done of it, how much cannot be read, and whether the model has recalled lines
+    that not all may read.
+    """
+    knows, asked = False, 0
     while True:
         talk.turn += 1
         reply = await ask_model(ctx, talk, models, clock)
-        acts: list[Act] = []
-        problems: dict[int, str] = {}
+        if not knows and any(call.name == RECALL.name for call in reply.tool_calls) and withheld(room):
+            knows = True
+            for call in reply.tool_calls:
+                talk.answer(call, recalled(room, wake.company) if call.name == RECALL.name else AGAIN)
+            continue
+        asked += 1
+        acts, problems = _read(ctx, agent, reply, _thread(room))
+        if not problems or asked > REPAIRS:
+            return reply, acts, len(problems), knows
         for number, call in enumerate(reply.tool_calls, 1):
-            key, salt = f"{ctx.execution}/act {number}", ctx.new_id("slt")
-            read = read_action(in_room(spec.agent, wake.company), "", call, key=key, thread=thread, salt=salt)
-            if isinstance(read, CallProblem):
-                problems[number] = read.text
-            else:
-                acts.append(read)
-        if not problems or talk.turn > REPAIRS:
-            return reply, acts, len(problems)
-        for number, call in enumerate(reply.tool_calls, 1):
-            told = problems.get(number, "Nothing was done yet: declare it again together with the others.")
-            talk.answer(call, told, failed=number in problems)
+            talk.answer(call, problems.get(number, AGAIN), failed=number in problems)
+
+
+def _read(ctx: Context, agent: AgentSpec, reply: ModelReply, thread: str) -> tuple[list[Act], dict[int, str]]:
+    """Return what a reply declares, and what is wrong with the rest, by its number."""
+    acts: list[Act] = []
+    problems: dict[int, str] = {}
+    for number, call in enumerate(reply.tool_calls, 1):
+        key, salt = f"{ctx.execution}/act {number}", ctx.new_id("slt")
+        if call.name == RECALL.name:
+            continue  # it was shown all there is
+        read = read_action(agent, "", call, key=key, thread=thread, salt=salt)
+        if isinstance(read, CallProblem):
+            problems[number] = read.text
+        else:
+            acts.append(read)
+    return acts, problems
 
 
 def _post(ctx: Context, reply: ModelReply, thread: str) -> Post:

@@ -47,8 +47,11 @@ ORDER BY r.created_ms, r.id;
 
 -- name: insert_room_message
 -- Keep a message.
-INSERT INTO room_messages (room, id, seq, company, author, kind, text, addressed, thread, hops, digest, at_ms)
-VALUES (:room, :id, :seq, :company, :author, :kind, :text, :addressed, :thread, :hops, :digest, :now_ms);
+INSERT INTO room_messages (
+    room, id, seq, company, author, kind, text, addressed, thread, hops, digest, at_ms, steered_by
+) VALUES (
+    :room, :id, :seq, :company, :author, :kind, :text, :addressed, :thread, :hops, :digest, :now_ms, :steered_by
+);
 
 -- name: room_message
 -- One message.
@@ -56,23 +59,23 @@ SELECT * FROM room_messages WHERE room = :room AND id = :id;
 
 -- name: room_messages_after
 -- Messages of a room, the oldest first; an empty thread matches all.
-SELECT id, seq, company, author, kind, text, addressed, thread, at_ms FROM room_messages
+SELECT id, seq, company, author, kind, text, addressed, thread, at_ms, steered_by FROM room_messages
 WHERE room = :room AND seq > :after AND (:thread = '' OR thread = :thread OR id = :thread)
 ORDER BY seq LIMIT :limit;
 
 -- name: room_messages_last
 -- The newest messages of a room up to a place in its ledger, the newest first.
-SELECT id, seq, company, author, kind, text, addressed, thread, at_ms FROM room_messages
+SELECT id, seq, company, author, kind, text, addressed, thread, at_ms, steered_by FROM room_messages
 WHERE room = :room AND seq <= :upto ORDER BY seq DESC LIMIT :limit;
 
 -- name: insert_room_task
 -- Open a task.
 INSERT INTO room_tasks (
     room, id, seq, company, author, kind, title, to_company, to_agent, thread, state, holder, result, hops, digest,
-    opened_ms, changed_ms
+    opened_ms, changed_ms, steered_by
 ) VALUES (
     :room, :id, :seq, :company, :author, :kind, :title, :to_company, :to_agent, :thread, :state, '', '', :hops, :digest,
-    :now_ms, :now_ms
+    :now_ms, :now_ms, :steered_by
 );
 
 -- name: room_task
@@ -86,7 +89,8 @@ WHERE room = :room AND id = :id;
 
 -- name: room_tasks_after
 -- Tasks of a room, the oldest first; empty filters match all.
-SELECT id, seq, company, author, title, to_company, to_agent, thread, state, holder, result, opened_ms, changed_ms
+SELECT id, seq, company, author, title, to_company, to_agent, thread, state, holder, result, opened_ms,
+    changed_ms, steered_by
 FROM room_tasks
 WHERE room = :room AND seq > :after AND (:state = '' OR state = :state)
   AND (:to_company = '' OR to_company = :to_company) AND (:to_agent = '' OR to_agent = :to_agent)
@@ -94,15 +98,16 @@ ORDER BY seq LIMIT :limit;
 
 -- name: room_tasks_for
 -- Tasks that are not closed and that an agent may take on, the oldest first.
-SELECT id, seq, company, author, title, to_company, to_agent, thread, state, holder, result, opened_ms, changed_ms
+SELECT id, seq, company, author, title, to_company, to_agent, thread, state, holder, result, opened_ms,
+    changed_ms, steered_by
 FROM room_tasks
 WHERE room = :room AND to_company = :company AND to_agent IN ('', :agent) AND state IN ('open', 'claimed')
 ORDER BY seq LIMIT :limit;
 
 -- name: insert_room_memory
 -- Keep a line.
-INSERT INTO room_memory (room, id, seq, company, author, text, source, salt, digest, at_ms)
-VALUES (:room, :id, :seq, :company, :author, :text, :source, :salt, :digest, :now_ms);
+INSERT INTO room_memory (room, id, seq, company, author, text, source, salt, digest, at_ms, steered_by)
+VALUES (:room, :id, :seq, :company, :author, :text, :source, :salt, :digest, :now_ms, :steered_by);
 
 -- name: insert_room_reader
 -- Let a company read a line.
@@ -115,14 +120,14 @@ SELECT * FROM room_memory WHERE room = :room AND id = :id;
 
 -- name: room_memory_after
 -- Lines that a company may read, the oldest first.
-SELECT m.id, m.seq, m.company, m.author, m.text, m.source, m.at_ms FROM room_memory m
+SELECT m.id, m.seq, m.company, m.author, m.text, m.source, m.at_ms, m.steered_by FROM room_memory m
 WHERE m.room = :room AND m.seq > :after AND EXISTS (
     SELECT 1 FROM room_readers r WHERE r.room = m.room AND r.line = m.id AND r.company IN ('*', :company)
 ) ORDER BY m.seq LIMIT :limit;
 
 -- name: room_memory_last
 -- The newest lines that a company may read, the newest first.
-SELECT m.id, m.seq, m.company, m.author, m.text, m.source, m.at_ms FROM room_memory m
+SELECT m.id, m.seq, m.company, m.author, m.text, m.source, m.at_ms, m.steered_by FROM room_memory m
 WHERE m.room = :room AND EXISTS (
     SELECT 1 FROM room_readers r WHERE r.room = m.room AND r.line = m.id AND r.company IN ('*', :company)
 ) ORDER BY m.seq DESC LIMIT :limit;
