@@ -57,6 +57,14 @@ async def until(found: AsyncGenerator[Frame], kind: str) -> Any:
     raise AssertionError(f"the stream ended without {kind}")
 
 
+async def ending(found: AsyncGenerator[Frame]) -> tuple[str, str]:
+    """Return what the next frame says that no more comes of an execution, and of which."""
+    async for frame in found:
+        if frame.kind in ("end", "unknown"):
+            return frame.kind, orjson.loads(frame.data)["execution"]
+    raise AssertionError("the stream ended first")
+
+
 async def until_it_stands(found: AsyncGenerator[Frame], execution: str, state: str) -> Any:
     """Return an execution as it is told once it is in a state."""
     while True:
@@ -100,14 +108,8 @@ async def test_one_stream_follows_several_logs_and_says_which_it_does_not_know(t
         api = server.api()
         one, other = await api.start(start_request("plain")), await api.start(start_request("plain"))
         async with feed(server, f"?follow={one.id}&follow={other.id}&follow=exe_nobody") as found:
-            told: set[tuple[str, str]] = set()  # in the order in which they end, and are looked for
             wanted = {("end", one.id), ("end", other.id), ("unknown", "exe_nobody")}
-            async for frame in found:
-                if frame.kind in ("end", "unknown"):
-                    told.add((frame.kind, orjson.loads(frame.data)["execution"]))
-                if told == wanted:
-                    return
-            raise AssertionError(f"the stream ended, and told {told}")
+            assert {await ending(found) for _ in wanted} == wanted  # in the order in which they end, and are looked for
 
 
 async def test_another_company_is_told_nothing(tmp_path: Path) -> None:
