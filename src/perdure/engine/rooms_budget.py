@@ -186,8 +186,7 @@ def set_budget(tx: Tx, rows: Sequence[SetBudget]) -> Steps[int]:
             }
             tx.run("put_budget", **scope, **caps, by=row.actor.name, now_ms=tx.now_ms)
         tx.run("forget_spending", company=company, day=tx.now_ms // DAY_MS - KEPT_DAYS)
-        halted = [(one, {"room": one["room"], "company": company, "agent": one["agent"]}) for one in _halted(tx, row)]
-        results.append(sum(let_go_on(tx, one["execution"], whose, row.actor.name) for one, whose in halted))
+        results.append(sum(let_go_on(tx, one["execution"], row.actor.name) for one in _halted(tx, row)))
     return results
 
 

@@ -6,7 +6,7 @@ paused, and is remembered: what it has done stays, and when the stop is lifted i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -145,11 +145,10 @@ def _start(tx: Tx, row: Start) -> Started | PerdureError:
     for one in _halted(tx, row):
         if stop_on(tx, row.room, one["company"], one["agent"]):
             continue
-        whose = {"room": row.room, "company": one["company"], "agent": one["agent"]}
         if tx.execution(one["execution"]) is None:
             left += _is_there(tx, one)
         else:
-            went_on += let_go_on(tx, one["execution"], whose, row.actor.name)
+            went_on += let_go_on(tx, one["execution"], row.actor.name)
     return Started(seq, went_on, left)
 
 
@@ -158,12 +157,12 @@ def _is_there(tx: Tx, one: Row) -> bool:
     return bool(tx.named("states_of", {one["execution"]: one["shard"]}))
 
 
-def let_go_on(tx: Tx, execution: str, whose: Mapping[str, str], by: str) -> bool:
+def let_go_on(tx: Tx, execution: str, by: str) -> bool:
     """Resume a wake that was paused and is locked here; whoever resumed or cancelled it before was faster."""
     row = tx.execution(execution)
     if row is None:
         return False
-    tx.run("delete_halted", **whose, execution=execution)
+    tx.run("forget_halted", shard=row.shard, execution=execution)
     return not isinstance(resume(tx, row, by), Conflict)
 
 

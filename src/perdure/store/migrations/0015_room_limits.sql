@@ -56,14 +56,15 @@ CREATE TABLE room_stops (
 
 -- Wakes that were paused because of a stop or a budget, and go on when it is lifted.
 CREATE TABLE room_halted (
+    shard INTEGER NOT NULL,
+    execution TEXT NOT NULL,
     room TEXT NOT NULL,
     company TEXT NOT NULL,
     agent TEXT NOT NULL,
-    shard INTEGER NOT NULL,
-    execution TEXT NOT NULL,
     why TEXT NOT NULL,
-    PRIMARY KEY (room, company, agent, execution)
+    PRIMARY KEY (shard, execution)
 ) {narrow};
+CREATE INDEX room_halted_in ON room_halted (room, why);
 CREATE INDEX room_halted_of ON room_halted (company, why);
 
 {postgres}

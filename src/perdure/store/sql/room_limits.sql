@@ -84,9 +84,9 @@ SELECT company, agent, by_company, by_name, reason, at_ms FROM room_stops WHERE 
 
 -- name: insert_halted
 -- Remember a wake that was paused.
-INSERT INTO room_halted (room, company, agent, shard, execution, why)
-VALUES (:room, :company, :agent, :shard, :execution, :why)
-ON CONFLICT (room, company, agent, execution) DO UPDATE SET why = excluded.why;
+INSERT INTO room_halted (shard, execution, room, company, agent, why)
+VALUES (:shard, :execution, :room, :company, :agent, :why)
+ON CONFLICT (shard, execution) DO UPDATE SET why = excluded.why;
 
 -- name: halted_in
 -- Wakes that a stop has paused in a room.
@@ -96,10 +96,6 @@ SELECT company, agent, shard, execution FROM room_halted WHERE room = :room AND 
 -- Wakes of a company that a budget has paused.
 SELECT room, agent, shard, execution FROM room_halted WHERE company = :company AND why = 'budget' ORDER BY execution;
 
--- name: delete_halted
--- A wake goes on.
-DELETE FROM room_halted WHERE room = :room AND company = :company AND agent = :agent AND execution = :execution;
-
 -- name: forget_halted
--- Forget that an execution was paused.
+-- Forget that an execution was paused: it goes on, or is there no more.
 DELETE FROM room_halted WHERE shard = :shard AND execution = :execution;
