@@ -53,6 +53,8 @@ PLANNED = (
     "ready_in_lane",
     "ready_companies",
 )
+NAMED = ("latest_of", "executions_named")
+"""Queries over executions that are given by their ids."""
 LANE = {"company": COMPANY, "queue": "default", "agent": AGENT, "tool": "post"}
 ASKED: Mapping[str, Any] = {
     **LANE,
@@ -77,7 +79,7 @@ def queries_of(dialect: str) -> dict[str, Query]:
     made = [parse(name, text) for name, text in (("begin", BEGIN), ("log", LOG), ("fill", FILL), ("ready", READY))]
     made.append(parse("learn", "ANALYZE"))
     explain = "EXPLAIN QUERY PLAN " if dialect == "sqlite" else "EXPLAIN "
-    made += [parse(f"plan {name}", explain + known[name].sql) for name in PLANNED]
+    made += [parse(f"plan {name}", explain + known[name].sql) for name in (*PLANNED, *NAMED)]
     return {**known, **{query.name: query for query in made}}
 
 
@@ -152,3 +154,13 @@ def test_what_servers_call_themselves_is_found_past_a_backlog(full: Bench) -> No
     found = full.read(lambda reads: reads.rows("server_lanes", own=COMPANY, queue="default", limit=10))
     assert [(row["agent"], row["tool"]) for row in found] == [(AGENT, "post")]
     assert not full.read(lambda reads: reads.rows("server_lanes", own=COMPANY, queue=SERVER_QUEUE, limit=10))
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_executions_that_are_named_are_found_by_their_ids(full: Bench, name: str) -> None:
+    """Not among all those of their company: on SQLite, a store with 100,000 of them ran a fifth as fast."""
+    with full.store.write() as connection:
+        rows = connection.rows(f"plan {name}", company=COMPANY, wanted='{"exe_1":7}')
+    plan = "\n".join(" ".join(map(str, row.values())) for row in rows)
+    assert "executions_by_" not in plan
+    assert "SCAN e" not in plan

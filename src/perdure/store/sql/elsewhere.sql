@@ -101,11 +101,11 @@ SELECT info FROM workers WHERE company = :company AND seen_ms >= :since_ms ORDER
 SELECT :wanted AS session WHERE :idle_ms < 0 AND 1 = 0;
 
 -- name: executions_named
--- Some executions of a company as a list shows them, given as {id: shard}.
+-- Some executions of a company as a list shows them, given as {id: shard}. Found by their ids, and not by their company.
 SELECT e.id, e.agent, e.state, e.reason, e.created_ms, e.updated_ms, e.finished_ms, l.tags FROM json_each(:wanted) w
 JOIN executions e ON e.shard = CAST(CAST(w.value AS TEXT) AS INTEGER) AND e.id = w.key
 LEFT JOIN lineage l ON l.shard = e.shard AND l.execution = e.id
-WHERE e.company = :company;
+WHERE e.company || '' = :company;
 
 -- name: open_approvals
 -- How many decisions a company's executions wait for, and when the newest was asked for.

@@ -29,10 +29,11 @@ UPDATE owned SET lease_until_ms = :until_ms
 WHERE holder = :holder AND company = :company AND lease_until_ms > :until_ms;
 
 -- name: latest_of
--- How far the logs of some of a company's executions go, given as {id: shard}.
+-- How far the logs of some of a company's executions go, given as {id: shard}. Found by their ids: an index of the company is not
+-- to be used, which would be read whole.
 SELECT e.id, e.next_seq FROM json_each(:wanted) w
 JOIN executions e ON e.shard = CAST(CAST(w.value AS TEXT) AS INTEGER) AND e.id = w.key
-WHERE e.company = :company;
+WHERE e.company || '' = :company;
 
 -- name: insert_origin
 -- Remember where an execution was forked off another, with the tags of that one.
