@@ -14,7 +14,7 @@ import pytest
 from http_server import Server, serving, start_request
 from perdure.wire import frames, routes
 from perdure.wire.frames import Frame
-from raw_http import exchange, request
+from raw_http import exchange, frames_of, request
 
 pytestmark = pytest.mark.anyio
 
@@ -36,17 +36,6 @@ async def feed(server: Server, query: str = "", **headers: str) -> AsyncGenerato
             yield found
     finally:
         writer.transport.abort()
-
-
-async def frames_of(reader: asyncio.StreamReader) -> AsyncGenerator[Frame]:
-    """Yield the frames, without the signs of life between."""
-    parser = frames.FrameReader()
-    while line := await reader.readline():
-        if (size := int(line, 16)) == 0:
-            return
-        for frame in parser.feed((await reader.readexactly(size + 2))[:-2]):
-            if frame.kind:
-                yield frame
 
 
 async def until(found: AsyncGenerator[Frame], kind: str) -> Any:

@@ -19,7 +19,7 @@ from perdure.server.options import Limits, ServeOptions
 from perdure.system import SystemClock
 from perdure.wire import frames, routes
 from perdure.wire.frames import Frame
-from raw_http import exchange, request, until_status
+from raw_http import exchange, frames_of, request, until_status
 
 pytestmark = pytest.mark.anyio
 
@@ -64,16 +64,6 @@ async def stream(
         yield reader, writer
     finally:
         writer.transport.abort()
-
-
-async def frames_of(reader: asyncio.StreamReader) -> AsyncGenerator[Frame]:
-    """Yield the frames and comments of a stream until it ends."""
-    parser = frames.FrameReader()
-    while line := await reader.readline():
-        if (size := int(line, 16)) == 0:
-            return
-        for frame in parser.feed((await reader.readexactly(size + 2))[:-2]):
-            yield frame
 
 
 async def collected(api: HttpApi, execution: str) -> list[Event]:

@@ -10,6 +10,8 @@ from typing import Any
 
 import orjson
 
+from perdure.wire.frames import Frame, FrameReader
+
 Address = tuple[str, int]
 
 
@@ -93,3 +95,13 @@ async def read_reply(reader: asyncio.StreamReader, *, head_only: bool = False) -
         return Reply(status, headers, b"")
     length = headers.get("content-length")
     return Reply(status, headers, await reader.readexactly(int(length)) if length else await reader.read())
+
+
+async def frames_of(reader: asyncio.StreamReader) -> AsyncGenerator[Frame]:
+    """Yield the frames and comments of an event stream until it ends."""
+    parser = FrameReader()
+    while line := await reader.readline():
+        if (size := int(line, 16)) == 0:
+            return
+        for frame in parser.feed((await reader.readexactly(size + 2))[:-2]):
+            yield frame

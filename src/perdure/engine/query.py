@@ -49,16 +49,21 @@ def _unknown(execution: str) -> NotFound:
 
 def has_ended(reads: Reads, company: str, execution: str) -> bool:
     """Say whether an execution has ended. Raises `NotFound`."""
-    row = reads.row("execution_state", shard=shard_of(execution), id=execution, company=company)
-    if row is None:
+    state = _state_of(reads, company, execution)
+    if state is None:
         raise _unknown(execution)
-    return row["state"] in states.TERMINAL
+    return state in states.TERMINAL
 
 
 def asks_no_more(reads: Reads, company: str, execution: str) -> bool:
     """Say whether an execution was cancelled, or is at its end: no model is asked for it any more."""
+    state = _state_of(reads, company, execution)
+    return state is None or state == states.Execution.CANCELLING or state in states.TERMINAL
+
+
+def _state_of(reads: Reads, company: str, execution: str) -> str | None:
     row = reads.row("execution_state", shard=shard_of(execution), id=execution, company=company)
-    return row is None or row["state"] == states.Execution.CANCELLING or row["state"] in states.TERMINAL
+    return None if row is None else row["state"]
 
 
 def execution_view(reads: Reads, company: str, execution: str, gists: Gists | None = None) -> ExecutionView:

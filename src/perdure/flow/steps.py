@@ -18,7 +18,6 @@ from itertools import count
 from typing import Any, Literal, TypeVar, overload
 
 from perdure.core import codec
-from perdure.core.blobs import reference_in
 from perdure.core.codec import Json
 from perdure.core.delivery import Delivery
 from perdure.core.events import Event, Kind
@@ -218,8 +217,7 @@ async def _try(scope: Scope, call: Call, address: str) -> Any:
         base = event.address if attempt == 1 else base  # the log may call it by another name
         error = event.data.get("error")
         if error is None:
-            value = event.data["value"]
-            return value if reference_in(value) is None else await opened(scope.context, value)
+            return await opened(scope.context, event.data["value"])
         if error["retry_ms"] is None:
             raise failed(event, base, attempt)
         await scope.context.sleep(variant(address, f"pause-{attempt}"), error["retry_ms"])
@@ -289,13 +287,7 @@ def _body(call: Call, address: str, attempt: int, large: Large | None) -> Callab
                 witness.demand(f"step {address!r}")
         except Exception as error:
             raise Unsuccessful(codec.encode({"value": None, "error": _facts(call, error, attempt)})) from error
-        what = f"what step {address!r} returned"
-        try:
-            return codec.encode(value, what)
-        except LimitExceeded:
-            if large is None:
-                raise
-            return await large.keep(value, what)
+        return await kept(large, value, f"what step {address!r} returned")
 
     return body
 
