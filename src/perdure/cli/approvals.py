@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -61,16 +62,12 @@ def list_command(
     as_json: AsJson = False,
 ) -> None:
     """List the calls that wait for a decision, oldest first."""
+    from perdure.cli.terminal import print_items
     from perdure.core import states
 
     state = None if everything else states.Waitpoint.OPEN.value
     found = ask(server, lambda api: api.approvals(execution=execution, state=state))
-    if as_json:
-        from perdure.cli.terminal import print_json
-
-        print_json({"items": found})
-    else:
-        _show_list(found, everything)
+    print_items(found, partial(_show_list, everything=everything), as_json=as_json)
 
 
 @app.command()

@@ -87,17 +87,14 @@ def list_command(
     stored, the effects, and the log's end. Keep the file where the store's owner cannot write, and `perdure effects
     verify FILE` will say whether it is still what it was.
     """
+    from perdure.cli.terminal import print_items
+
     wanted = Wanted(execution, state, tool, agent, moment_ms(since, "--since"))
     if jsonl:
         ask(server, lambda api: _export(api, wanted))
         return
     found = ask(server, wanted.ask)
-    if as_json:
-        from perdure.cli.terminal import print_json
-
-        print_json({"items": found})
-    else:
-        _show_list(found)
+    print_items(found, _show_list, as_json=as_json)
 
 
 async def _export(api: HttpApi, wanted: Wanted) -> None:

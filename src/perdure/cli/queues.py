@@ -28,13 +28,10 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 @app.command("list")
 def list_command(server: Server = None, as_json: AsJson = False) -> None:
     """List the queues that hold tasks or that somebody set or paused: what waits, since when, under which limits."""
-    from perdure.cli.terminal import print_json
+    from perdure.cli.terminal import print_items
 
     found = ask(server, lambda api: api.queues())
-    if as_json:
-        print_json({"items": found})
-    else:
-        _show(found)
+    print_items(found, _show, as_json=as_json)
 
 
 @app.command("set")

@@ -13,7 +13,7 @@ from perdure.cli.connect import AsJson, By, Server, ask
 from perdure.cli.rooms_ledger import After, Limit, Room
 
 if TYPE_CHECKING:
-    from perdure.core.rooms import Act, MemoryView, MessageView, RoomTaskView, RoomView, Written
+    from perdure.core.rooms import Act, MemoryView, MessageView, RoomTaskView, RoomView, WakeView, Written
 
 app = typer.Typer(help="Rooms that several companies share: write, read, ask, remember.", no_args_is_help=True)
 rooms_rights.add_to(app)
@@ -44,16 +44,10 @@ def create(
 @app.command("list")
 def list_command(server: Server = None, as_json: AsJson = False) -> None:
     """List the rooms that your company is in, and those that it may join."""
-    from perdure.cli.terminal import console, grid, print_json, state_text
+    from perdure.cli.terminal import print_items
 
     found = ask(server, lambda api: api.rooms())
-    if as_json:
-        print_json({"items": found})
-        return
-    table = grid("ROOM", "NAME", "HOST", "", "LEDGER")
-    for one in found:
-        table.add_row(one.id, one.name, one.host, state_text(one.state), str(one.last_seq or ""))
-    console().print(table)
+    print_items(found, _show_rooms, as_json=as_json)
 
 
 @app.command()
@@ -168,13 +162,10 @@ def read(
     as_json: AsJson = False,
 ) -> None:
     """Read the messages of a room, the oldest first."""
-    from perdure.cli.terminal import print_json
+    from perdure.cli.terminal import print_items
 
     found = ask(server, lambda api: api.room_messages(room, after=after, limit=limit, thread=thread))
-    if as_json:
-        print_json({"items": found})
-    else:
-        _show_messages(found)
+    print_items(found, _show_messages, as_json=as_json)
 
 
 @app.command()
@@ -188,13 +179,10 @@ def tasks(
     as_json: AsJson = False,
 ) -> None:
     """List the tasks of a room."""
-    from perdure.cli.terminal import print_json
+    from perdure.cli.terminal import print_items
 
     found = ask(server, lambda api: api.room_tasks(room, after=after, limit=limit, state=state, to=to))
-    if as_json:
-        print_json({"items": found})
-    else:
-        _show_tasks(found)
+    print_items(found, _show_tasks, as_json=as_json)
 
 
 @app.command("ask")
@@ -252,31 +240,19 @@ def remember(
 @app.command()
 def memory(room: Room, after: After = 0, limit: Limit = 200, server: Server = None, as_json: AsJson = False) -> None:
     """List the lines of the room's memory that your company may read."""
-    from perdure.cli.terminal import print_json
+    from perdure.cli.terminal import print_items
 
     found = ask(server, lambda api: api.room_memory(room, after=after, limit=limit))
-    if as_json:
-        print_json({"items": found})
-    else:
-        _show_memory(found)
+    print_items(found, _show_memory, as_json=as_json)
 
 
 @app.command()
 def wakes(room: Room, limit: Limit = 50, server: Server = None, as_json: AsJson = False) -> None:
     """List who was woken by what, the newest first."""
-    from perdure.cli import phrases
-    from perdure.cli.terminal import console, grid, print_json, state_text
+    from perdure.cli.terminal import print_items
 
     found = ask(server, lambda api: api.room_wakes(room, limit=limit))
-    if as_json:
-        print_json({"items": found})
-        return
-    table = grid("AGENT", "WOKEN BY", "EXECUTION", "", "WHEN")
-    now_ms = round(time.time() * 1000)
-    for one in found:
-        state = state_text(one.state) if one.state else ""
-        table.add_row(f"{one.company}/{one.agent}", one.cause, one.execution, state, phrases.ago(one.at_ms, now_ms))
-    console().print(table)
+    print_items(found, _show_wakes, as_json=as_json)
 
 
 for _verb in (rooms_files.upload, rooms_files.files, rooms_files.download):
@@ -302,6 +278,27 @@ def _show_written(done: Written, as_json: bool) -> None:
     known = "" if done.created else "; it was so before"
     woken = f"; woke {', '.join(done.woken)}" if done.woken else ""
     console().print(f"{what}{known}{woken}", markup=False, highlight=False)
+
+
+def _show_wakes(found: list[WakeView]) -> None:
+    from perdure.cli import phrases
+    from perdure.cli.terminal import console, grid, state_text
+
+    table = grid("AGENT", "WOKEN BY", "EXECUTION", "", "WHEN")
+    now_ms = round(time.time() * 1000)
+    for one in found:
+        state = state_text(one.state) if one.state else ""
+        table.add_row(f"{one.company}/{one.agent}", one.cause, one.execution, state, phrases.ago(one.at_ms, now_ms))
+    console().print(table)
+
+
+def _show_rooms(found: list[RoomView]) -> None:
+    from perdure.cli.terminal import console, grid, state_text
+
+    table = grid("ROOM", "NAME", "HOST", "", "LEDGER")
+    for one in found:
+        table.add_row(one.id, one.name, one.host, state_text(one.state), str(one.last_seq or ""))
+    console().print(table)
 
 
 def _show_messages(found: Sequence[MessageView]) -> None:

@@ -56,13 +56,10 @@ def files(
     as_json: AsJson = False,
 ) -> None:
     """List the files of a room."""
-    from perdure.cli.terminal import print_json
+    from perdure.cli.terminal import print_items
 
     found = ask(server, lambda api: api.room_files(room, after=after, limit=limit, name=name, versions=versions))
-    if as_json:
-        print_json({"items": found})
-    else:
-        _show(found)
+    print_items(found, _show, as_json=as_json)
 
 
 def _show(found: list[FileView]) -> None:

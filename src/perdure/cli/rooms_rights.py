@@ -12,7 +12,7 @@ from perdure.cli.connect import AsJson, By, Reason, Server, ask
 if TYPE_CHECKING:
     from perdure.client.http import HttpApi
     from perdure.core.budgets import Budget, BudgetView
-    from perdure.core.rooms import RightsView
+    from perdure.core.rooms import RightsView, StopView
 
 Room = Annotated[str, typer.Argument(metavar="ROOM", help="The room's id.", show_default=False)]
 Member = Annotated[
@@ -108,18 +108,10 @@ def start(room: Room, member: Member = "", by: By = "", server: Server = None, a
 
 def stops(room: Room, server: Server = None, as_json: AsJson = False) -> None:
     """List who does nothing in a room for now."""
-    from rich.text import Text
-
-    from perdure.cli.terminal import console, grid, print_json
+    from perdure.cli.terminal import print_items
 
     found = ask(server, lambda api: api.room_stops(room))
-    if as_json:
-        print_json({"items": found})
-        return
-    table = grid("STOPPED", "BY", "WHY")
-    for one in found:
-        table.add_row(one.member, one.by, Text(one.reason))
-    console().print(table)
+    print_items(found, _show_stops, as_json=as_json)
 
 
 def budget(
@@ -141,23 +133,31 @@ def budget(
     as_json: AsJson = False,
 ) -> None:
     """Show the caps on what your company's agents in rooms spend on their models; or set one, by the day in UTC."""
-    from perdure.cli.terminal import print_json, whoami
+    from perdure.cli.terminal import print_items, whoami
     from perdure.core.budgets import Budget
 
     given = Budget(room, agent, usd, tokens, unpriced_usd)
     if not remove and usd is None and tokens is None and (room or agent or unpriced_usd is not None):
         raise typer.BadParameter("name a cap, --usd or --tokens, or --remove it.")
     found = ask(server, lambda api: _budgets(api, given, remove, by or whoami()))
-    if as_json:
-        print_json({"items": found})
-    else:
-        _show_budgets(found)
+    print_items(found, _show_budgets, as_json=as_json)
 
 
 async def _budgets(api: HttpApi, given: Budget, remove: bool, by: str) -> list[BudgetView]:
     if remove or given.usd is not None or given.tokens is not None:
         await api.set_room_budget(given, remove=remove, by=by)
     return await api.room_budgets()
+
+
+def _show_stops(found: list[StopView]) -> None:
+    from rich.text import Text
+
+    from perdure.cli.terminal import console, grid
+
+    table = grid("STOPPED", "BY", "WHY")
+    for one in found:
+        table.add_row(one.member, one.by, Text(one.reason))
+    console().print(table)
 
 
 def _show_budgets(found: list[BudgetView]) -> None:

@@ -64,13 +64,10 @@ def create(
 @app.command("list")
 def list_command(server: Server = None, as_json: AsJson = False) -> None:
     """List the schedules, with their next ticks."""
-    from perdure.cli.terminal import print_json
+    from perdure.cli.terminal import print_items
 
     found = ask(server, lambda api: api.schedules())
-    if as_json:
-        print_json({"items": found})
-    else:
-        _show(found)
+    print_items(found, _show, as_json=as_json)
 
 
 @app.command()

@@ -40,13 +40,10 @@ def set_command(name: Name, by: By = "", server: Server = None, as_json: AsJson 
 @app.command("list")
 def list_command(server: Server = None, as_json: AsJson = False) -> None:
     """List the secrets: their names, who set them and when. Their values are not told."""
-    from perdure.cli.terminal import print_json
+    from perdure.cli.terminal import print_items
 
     found = ask(server, lambda api: api.secrets())
-    if as_json:
-        print_json({"items": found})
-    else:
-        _show(found)
+    print_items(found, _show, as_json=as_json)
 
 
 @app.command()

@@ -29,15 +29,11 @@ app = typer.Typer(help="See the tool calls of an execution; retry one that has f
 @app.command("list")
 def list_command(execution: Execution, server: Server = None, as_json: AsJson = False) -> None:
     """List the tool calls of an execution in the order they were asked for: tries, workers, how far they are."""
+    from perdure.cli.terminal import print_items
     from perdure.wire.pages import all_tasks
 
     found = ask(server, lambda api: all_tasks(api, execution))
-    if as_json:
-        from perdure.cli.terminal import print_json
-
-        print_json({"items": found})
-    else:
-        _show(found)
+    print_items(found, _show, as_json=as_json)
 
 
 @app.command()

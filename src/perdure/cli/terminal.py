@@ -6,7 +6,8 @@ import getpass
 import os
 import platform
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+T = TypeVar("T")
 
 PIPE_WIDTH = 160
 """Columns where there is no terminal: lines are for grep, and nobody sees them wrap."""
@@ -74,6 +77,14 @@ def print_json(value: Any) -> None:
     from perdure.wire import codec
 
     typer.echo(codec.dump(value).decode())
+
+
+def print_items(found: list[T], show: Callable[[list[T]], None], *, as_json: bool) -> None:
+    """Print a list for programs, or as `show` has it for people."""
+    if as_json:
+        print_json({"items": found})
+    else:
+        show(found)
 
 
 def asks(no: bool) -> bool:
