@@ -136,16 +136,16 @@ class ToolDefinition:
     signature: Signature = field(repr=False)
     probe: Companion | None = field(default=None, repr=False)
     simulation: Companion | None = field(default=None, repr=False)
+    is_async: bool = field(init=False, repr=False)
+    """Whether the body is a coroutine; anything else runs in a thread."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_async", inspect.iscoroutinefunction(self.function))
 
     @property
     def schema(self) -> dict[str, Json]:
         """JSON schema of the arguments. Do not change it."""
         return self.signature.schema
-
-    @property
-    def is_async(self) -> bool:
-        """Whether the body is a coroutine; anything else runs in a thread."""
-        return inspect.iscoroutinefunction(self.function)
 
     def probing(self) -> ToolDefinition | None:
         """Return what workers serve to find out about calls of this tool, under a name that no tool can have."""

@@ -98,10 +98,9 @@ def _fast(value: Any) -> str | None:
 def _numbers_only(value: Any) -> bool:
     """Say whether a value that orjson took surely holds no NaN and no infinity."""
     kind = value.__class__
-    if kind is dict:
-        return all(map(_numbers_only, value.values()))
-    if kind is list or kind is tuple:
-        return all(map(_numbers_only, value))
+    if kind is dict or kind is list or kind is tuple:
+        parts = value.values() if kind is dict else value
+        return all(_numbers_only(part) for part in parts if part.__class__ not in _NO_FLOATS)
     return math.isfinite(value) if kind is float else kind in _NO_FLOATS
 
 

@@ -175,10 +175,11 @@ def _call(value: Json) -> ToolCall:
 def _usage(value: Json) -> Usage:
     data = _object(value or {}, "usage")
     details = _object(data.get("details") or {}, "details")
-    return Usage(
-        *[_integer(data.get(name, 0), name) for name in _TOKENS],
-        details={name: _integer(count, name) for name, count in details.items()},
-    )
+    tokens = [data.get(name, 0) for name in _TOKENS]
+    for name, count in (*zip(_TOKENS, tokens, strict=True), *details.items()):
+        if count.__class__ is not int:
+            _integer(count, name)
+    return Usage(*cast("list[int]", tokens), details=cast("dict[str, int]", details))
 
 
 def _object(value: Json, what: str) -> Object:

@@ -87,3 +87,15 @@ def execution_row(row: Row) -> ExecutionRow:
 def params_of(row: ExecutionRow) -> dict[str, Any]:
     """Return the columns as statement parameters."""
     return dict(zip(_COLUMNS, _values(row), strict=True))
+
+
+def log_of(row: ExecutionRow) -> dict[str, Any]:
+    """Return what changes with every event, as statement parameters."""
+    return {
+        "shard": row.shard,
+        "id": row.id,
+        "next_seq": row.next_seq,
+        "log_format": row.log_format,
+        "updated_ms": row.updated_ms,
+        "chain": row.chain,
+    }

@@ -6,7 +6,7 @@ batch touch them. `seq` is taken from the locked row, never from anybody's memor
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from perdure.core import codec
@@ -16,7 +16,7 @@ from perdure.core.codec import Json
 from perdure.core.events import SINCE_2
 from perdure.store.protocol import Connection, Params, Ref, Row
 from perdure.store.referring import refer
-from perdure.store.rows import ExecutionRow, execution_row, params_of, standing_of
+from perdure.store.rows import ExecutionRow, execution_row, log_of, params_of, standing_of
 from perdure.store.sql_store import names
 
 
@@ -188,24 +188,33 @@ class Tx:
         self.end_operation()
         self._chain()
         self.many("insert_execution", [params_of(row) for row in sorted(self._created, key=lambda row: row.ref)])
-        created = {row.id for row in self._created}
-        changed = [row for row in self._executions.values() if row.changed and row.id not in created]
-        grown = [row for row in changed if standing_of(row) == row.stored]  # most: an event more, and nothing else
-        self.many("advance_execution", [params_of(row) for row in grown])
-        self.many("update_execution", [params_of(row) for row in changed if standing_of(row) != row.stored])
+        self._write_back({row.id for row in self._created})
         self.many("insert_event", [event for events in self._events.values() for event in events])
         self.many("insert_evidence", [said for rows in self._evidence.values() for said in rows])
         written = (*self._events.values(), *self._evidence.values())
         # One letter is looked for at eight times the speed of a word, and hardly any text has it.
         if referring := [row for rows in written for row in rows if "$" in row["data"] and MARK in row["data"]]:
             refer(self.run, self.now_ms, referring, lambda execution: self._executions[execution].company)
-        for row in self._executions.values():
-            row.changed, row.stored = False, standing_of(row)
         self._created.clear()
         for execution, events in self._events.items():
             self._written.setdefault(execution, []).extend(events)
         self._events.clear()
         self._evidence.clear()
+
+    def _write_back(self, created: Container[str]) -> None:
+        """Write what changed of executions that were there before; all of them are from here on what the table has."""
+        grown: list[Params] = []
+        changed: list[Params] = []
+        for row in self._executions.values():
+            standing = standing_of(row)
+            if row.changed and row.id not in created:
+                if standing == row.stored:  # most: an event more, and nothing else
+                    grown.append(log_of(row))
+                else:
+                    changed.append(params_of(row))
+            row.changed, row.stored = False, standing
+        self.many("advance_execution", grown)
+        self.many("update_execution", changed)
 
     def _chain(self) -> None:
         """Give each new row its hash. Last of all, so that a row is hashed once, however the batch came about."""
