@@ -22,6 +22,7 @@ import psycopg
 import pytest
 
 import postgres_server
+import together
 import which_store
 
 TESTS = Path(__file__).parent
@@ -82,8 +83,7 @@ def pytest_unconfigure() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what has no meaning on PostgreSQL, where that is asked for. Put the tests that kill processes into one
-    group, so that no two of them share the cores; and those that read all of the source, so that it is read once."""
+    """Leave out what has no meaning on PostgreSQL, where that is asked for; mark what kills processes or needs it."""
     if config.getoption("store") == "postgres":
         marks = [(item, item.get_closest_marker("sqlite_only")) for item in items]
         _left_out.update(mark.args[0] for _, mark in marks if mark)
@@ -92,12 +92,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.path.is_relative_to(TESTS / "crash"):
             item.add_marker(pytest.mark.crash)
-            item.add_marker(pytest.mark.xdist_group("crash"))
-        elif item.path.is_relative_to(TESTS / "arch"):
-            item.add_marker(pytest.mark.xdist_group("arch"))
         chosen = getattr(getattr(item, "callspec", None), "params", {}).get("store_kind")
         if "postgres_dsn" in getattr(item, "fixturenames", ()) or chosen == "postgres":
             item.add_marker(pytest.mark.postgres)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give each file to one process, for its tests share what they stand on; and some folders, see `together`."""
+    return together.Scheduling(config, log)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -131,7 +134,7 @@ def declared_skips() -> dict[str, str]:
 def _refuse_undeclared_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
     if report.skipped and not hasattr(report, "wasxfail"):
         patterns = declared_skips()
-        if not any(fnmatchcase(report.nodeid, form) for pattern in patterns for form in (pattern, pattern + "@*")):
+        if not any(fnmatchcase(report.nodeid, pattern) for pattern in patterns):
             why = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
             report.outcome = "failed"
             report.longrepr = f"{why}\nA skip that tests/skips.txt does not declare is a failure: {report.nodeid}"

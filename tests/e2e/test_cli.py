@@ -15,8 +15,6 @@ from cli_processes import Home, Running, until
 from perdure import AgentRuntime
 from which_store import kind
 
-pytestmark = pytest.mark.xdist_group("cli")  # they share what they stand on
-
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:

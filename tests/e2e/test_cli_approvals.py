@@ -11,8 +11,6 @@ import cli_agents
 from cli_processes import Home, until
 from perdure import AgentRuntime
 
-pytestmark = pytest.mark.xdist_group("cli_approvals")  # they share what they stand on
-
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:

@@ -13,8 +13,6 @@ from cli_processes import Home, until
 from perdure import AgentRuntime
 from which_store import rows_of
 
-pytestmark = pytest.mark.xdist_group("cli_ledger")  # they share what they stand on
-
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:

@@ -13,8 +13,6 @@ from perdure import AgentRuntime, InvalidInput
 from perdure.cli.queues import rate_of, rate_text
 from perdure.core.queues import QueueView
 
-pytestmark = pytest.mark.xdist_group("cli_queues")  # they share what they stand on
-
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:

@@ -16,8 +16,6 @@ from cli_processes import Home
 from perdure import AgentRuntime
 from perdure.testing.world_client import World, running_world
 
-pytestmark = pytest.mark.xdist_group("cli_secrets")  # they share what they stand on
-
 VALUE = "value-of-the-shop"
 
 

@@ -21,8 +21,6 @@ from perdure.server.routes.control import router
 from perdure.server.routes.functions import WORKER_OPERATIONS as OPERATIONS
 from perdure.wire import routes
 
-pytestmark = pytest.mark.xdist_group("fuzz")  # they share what they stand on
-
 ROUTES = [
     (method, route.path) for route in router.routes if isinstance(route, APIRoute) for method in route.methods or ()
 ]

@@ -18,8 +18,6 @@ from cluster import Cluster, Following, running_cluster
 from cluster_agents import relay
 from perdure.core.events import Kind
 
-pytestmark = pytest.mark.xdist_group("cluster")  # they share what they stand on
-
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:

@@ -15,8 +15,6 @@ from perdure.core.events import Kind
 from poolers import pooled
 from postgres_standby import folder_of
 
-pytestmark = pytest.mark.xdist_group("cluster")  # so that no two clusters share the cores
-
 
 @contextmanager
 def through_a_pooler(kind: str, database: str) -> Iterator[str]:

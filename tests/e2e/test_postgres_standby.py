@@ -12,15 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 import postgres_server
 from cli_processes import PATIENCE, Running, until
 from cluster import Cluster, Following, running_cluster
 from perdure.core.events import Kind
 from postgres_standby import either, promote, synchronous_standby
-
-pytestmark = pytest.mark.xdist_group("cluster")  # so that no two clusters share the cores
 
 BEGUN_BEFORE = 2
 """Executions that run when the primary dies."""

@@ -20,8 +20,6 @@ from perdure.testing.evidence import read_world_log
 from perdure.testing.world import Faults, parse_rule
 from perdure.testing.world_client import World, WorldRefused, running_world
 
-pytestmark = pytest.mark.xdist_group("world")  # they share what they stand on
-
 SCRIPT = f"{Path(__file__).stem}_script:answer"
 
 
