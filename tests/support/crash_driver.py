@@ -39,6 +39,8 @@ ASK_SECONDS = 0.15
 RESTART_SECONDS = 0.02
 """Doubles with each life that ended without anybody's help."""
 AFTERMATH_SECONDS = 1.0
+ANSWER_SECONDS = 10.0
+"""How long somebody may take to answer for the histories: a server that falls at that question is started again."""
 """How long a strike may still fall after the result is there."""
 ANYWHERE = frozenset({"fsync", "rename", "unlink", "read", "write", "sendto", "sendmsg", "recvfrom", "accept4"})
 """System calls that are broken wherever the server makes them: on sockets, or on files of which it has few."""
@@ -287,6 +289,8 @@ class Run:
             self._until(lambda: not self._family.pid("export"))
         for member in self._members:  # politely, so that they say what they passed
             self._family.signal(member, signal.SIGCONT)
+        until = time.monotonic() + ANSWER_SECONDS
+        self._until(lambda: self._ask.heard_out() or time.monotonic() > until)
         crash_judge.judge(self.outcome, self.setup, self._ask, self.case.expect)
         if not any(strike.victims for strike in self.case.strikes):
             for member in self._members:

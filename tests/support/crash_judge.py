@@ -45,6 +45,7 @@ class Ask:
         self._main: list[dict[str, Any]] = []
         """The main execution's events as they were first seen."""
         self._states: dict[str, str] = {}
+        self._told: tuple[list[History], list[History]] | None = None
 
     def was_ready(self) -> bool:
         """Say whether a server was ever ready."""
@@ -84,8 +85,18 @@ class Ask:
         """Say whether every execution has ended, as far as anybody knows."""
         return all(state in ENDED for state in self._states.values())
 
+    def heard_out(self) -> bool:
+        """Ask for the histories, once there is somebody who answers: who is to fall may fall at that very question."""
+        try:
+            self._told = self.histories()
+        except (OSError, http.client.HTTPException, ValueError):
+            return False
+        return True
+
     def histories(self) -> tuple[list[History], list[History]]:
         """Return the histories of all executions, and the main one's as it was seen on the way."""
+        if self._told is not None:
+            return self._told
         exported = self._setup.folder / "export.json"
         if exported.exists():
             found = json.loads(exported.read_text(encoding="utf-8"))

@@ -97,7 +97,7 @@ def simulation(room: Room, tally: Tally) -> None:
 
 
 NOT_COVERED = "no outbox, no ownership lock, no isolated tools, no power cut, no schedules, tokens or forks"
-PHASE = Phase("simulation", simulation, 42, due={"seeds": 10_000})
+PHASE = Phase("simulation", simulation, 52, due={"seeds": 10_000})
 
 
 def main() -> int:

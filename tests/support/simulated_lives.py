@@ -26,6 +26,7 @@ from perdure.server.app import App
 from perdure.server.executor import ExecutorOptions
 from perdure.server.node import Node, Parts, end_former_leases
 from perdure.server.options import ServeOptions
+from perdure.store.clock import StoreClock
 from perdure.store.sqlite import open_sqlite
 from perdure.store.tx import Tx
 from perdure.testing.clock import LoopClock, SeededRandom
@@ -50,6 +51,23 @@ class SkewedClock(LoopClock):
 
     def wall_ms(self) -> int:
         return super().wall_ms() + self.skew_ms
+
+
+class DatabaseClock:
+    """The clock of a database that several servers share: one for all, and it goes one way, as they may step it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._one_way = StoreClock(clock, 0)
+
+    def wall_ms(self) -> int:
+        return self._one_way.now()
+
+    def monotonic_ms(self) -> int:
+        return self._clock.monotonic_ms()
+
+    async def sleep(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
 
 
 @dataclass(eq=False)
@@ -79,6 +97,7 @@ class Land:
     moments: dict[int, int] = field(default_factory=dict)
     stores: dict[str, FaultyStore] = field(default_factory=dict)
     """Of the servers that live."""
+    database: DatabaseClock | None = None
 
     def boot(self, machine: Machine, main: Callable[[Process], Coroutine[Any, Any, None]]) -> Process:
         """Begin the next life of a process."""
@@ -103,7 +122,7 @@ class Land:
         """Return the life of a server: open the store, take it over, serve."""
 
         async def main(process: Process) -> None:
-            store = open_sqlite(self.file, clock=machine.clock, random=self.random())
+            store = open_sqlite(self.file, clock=self._clock_of_store(machine), random=self.random())
             dice = self.own_dice()
             faulty = FaultyStore(store, process, dice, self.moments, shared=not self.owned)
             if self.owned:
@@ -124,6 +143,12 @@ class Land:
             process.kill()
 
         return main
+
+    def _clock_of_store(self, machine: Machine) -> Clock:
+        if self.owned:
+            return machine.clock
+        self.database = self.database or DatabaseClock(machine.clock)
+        return self.database
 
     def _forget(self, machine: Machine) -> None:
         self.stores.pop(machine.name, None)
