@@ -39,9 +39,9 @@ ASK_SECONDS = 0.15
 RESTART_SECONDS = 0.02
 """Doubles with each life that ended without anybody's help."""
 AFTERMATH_SECONDS = 1.0
+"""How long a strike may still fall after the result is there."""
 ANSWER_SECONDS = 10.0
 """How long somebody may take to answer for the histories: a server that falls at that question is started again."""
-"""How long a strike may still fall after the result is there."""
 ANYWHERE = frozenset({"fsync", "rename", "unlink", "read", "write", "sendto", "sendmsg", "recvfrom", "accept4"})
 """System calls that are broken wherever the server makes them: on sockets, or on files of which it has few."""
 SIGNALS = {"kill": signal.SIGKILL, "term": signal.SIGTERM, "stop": signal.SIGSTOP, "cont": signal.SIGCONT}
