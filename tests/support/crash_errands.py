@@ -37,6 +37,7 @@ ENDED = frozenset({"completed", "failed", "cancelled"})
 SCHEDULE = "every minute"
 QUEUE = "unused"
 SECRET = "UNUSED"
+COMPANY = "errand"
 CROWD = 3
 """Reports at once, beside the one."""
 
@@ -190,6 +191,18 @@ def rooms(client: Client) -> None:
     assert room.ledger()[1].broken_at is None
 
 
+def companies(client: Client) -> None:
+    """Make a company by a key, take the key back, stop the company and let it go on. Each may be said again."""
+    api, wait = client.runtime.api, client.runtime.wait
+    with contextlib.suppress(Conflict):  # an earlier life came as far as revoking it
+        wait(api.add_company_key(COMPANY, "ann", f"pdk_{'e' * 43}"))
+    [key] = next(one.keys for one in wait(api.companies()) if one.company == COMPANY)
+    assert wait(api.revoke_company_key(COMPANY, key.id)).revoked_ms is not None
+    wait(api.stop_company(COMPANY, reason="an errand"))
+    assert not wait(api.stop_company(COMPANY)).changed
+    wait(api.start_company(COMPANY))
+
+
 def secrets(client: Client) -> None:
     """Keep two secrets, rotate them and take one away. Each may be said again; who deletes twice is told so."""
     secrets = client.runtime.secrets
@@ -282,6 +295,7 @@ ERRANDS: dict[str, Callable[[Client], None]] = {
     "fork": fork,
     "queues": queues,
     "rooms": rooms,
+    "companies": companies,
     "secrets": secrets,
     "browser": browser,
     "values": values,

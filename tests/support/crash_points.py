@@ -106,6 +106,7 @@ QUEUES = ("change_queue", "queues", "queue", "set_queue", "pause_queue", "resume
 OF_A_FILE = frozenset({"migrate", "take_over", "close"})
 """What only the owner of a SQLite file commits."""
 BROWSERS = ("new_link", "redeem", "end_session")
+COMPANIES = ("revoke_key", "stop_company", "companies", "add_company_key", "revoke_company_key", "start_company")
 SECRETS = ("change_secrets", "secrets", "set_secret", "delete_secret", "rotate_secrets")
 VALUES = ("offer_blob", "put_chunk", "finish_blob", "blob_chunk", "values", "value", "spool")
 WAITED_FOR: dict[str, Way] = {
@@ -160,6 +161,7 @@ WAYS: dict[str, Way] = {
     "begin_delayed": Way(errands=("later",)),
     **dict.fromkeys(QUEUES, Way(errands=("queues",))),
     **dict.fromkeys(ROOMS, Way(errands=("rooms",))),
+    **dict.fromkeys(COMPANIES, Way(errands=("companies",))),
     **dict.fromkeys(SECRETS, Way(errands=("secrets",))),
     **dict.fromkeys(BROWSERS, Way(errands=("browser",))),
     **dict.fromkeys(VALUES, Way(errands=("values",))),
@@ -311,7 +313,7 @@ TOURS = (
     ("rooms",),
     ("rename",),
     ("schedule",),
-    ("browser", "secrets"),
+    ("browser", "companies", "secrets"),
     ("tick",),
     ("tokens",),
     ("values",),

@@ -12,7 +12,20 @@ from typing import Annotated, Any
 
 import typer
 
-from perdure.cli import approvals, db, effects, executions, failure, queues, rooms, schedules, secrets, tasks, tokens
+from perdure.cli import (
+    approvals,
+    companies,
+    db,
+    effects,
+    executions,
+    failure,
+    queues,
+    rooms,
+    schedules,
+    secrets,
+    tasks,
+    tokens,
+)
 from perdure.cli.check import check
 from perdure.cli.connect import AsJson
 from perdure.cli.crashtest import crashtest
@@ -77,6 +90,7 @@ def build_app(*, with_skills: bool = True) -> typer.Typer:
     app.add_typer(queues.app, name="queues", short_help="See what waits for workers; limit or pause a queue.")
     app.add_typer(rooms.app, name="rooms", short_help="Rooms that companies share: write, read, ask, remember.")
     app.command(short_help="Rooms for a program that speaks MCP.")(mcp)
+    app.add_typer(companies.app, name="companies", short_help="Keys for the companies that share a server.")
     app.add_typer(secrets.app, name="secrets", short_help="Keep keys of models and tools, sealed in the store.")
     app.add_typer(db.app, name="db", short_help="Migrate, check, back up, restore and copy a store.")
     app.command(short_help="Say whether anything could have been done twice.")(prove)

@@ -11,6 +11,7 @@ from perdure.client.channel import Ask
 from perdure.client.follow import Follower
 from perdure.client.functions import HttpFunctionSource
 from perdure.client.http_blobs import HttpBlobs
+from perdure.client.http_companies import HttpCompanies
 from perdure.client.http_queues import HttpQueues
 from perdure.client.http_room_files import HttpRoomFiles
 from perdure.client.http_rooms import HttpRooms
@@ -50,7 +51,17 @@ _GRACE_SECONDS = 10
 """For the network, beside that."""
 
 
-class HttpApi(HttpWaits, HttpSchedules, HttpQueues, HttpRooms, HttpRoomFiles, HttpSecrets, HttpBlobs, HttpScreen):
+class HttpApi(
+    HttpWaits,
+    HttpSchedules,
+    HttpQueues,
+    HttpRooms,
+    HttpRoomFiles,
+    HttpCompanies,
+    HttpSecrets,
+    HttpBlobs,
+    HttpScreen,
+):
     """`Api` of the company that the key belongs to, at `url`. Belongs to the event loop that first uses it."""
 
     def functions(self) -> HttpFunctionSource:

@@ -345,6 +345,8 @@ class StopView:
     by: str
     reason: str
     at_ms: int
+    everywhere: bool = False
+    """A company that is stopped in all rooms."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from perdure.core.companies import PREFIX
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Reads
 from perdure.store.tx import Tx
 
 DEFAULT_COMPANY = "default"
-PREFIX = "pdk_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def add_key(tx: Tx, rows: Sequence[AddKey]) -> Steps[None]:
         tx.run("insert_company", id=row.company, name=row.company, now_ms=tx.now_ms)
         tx.run(
             "insert_key",
-            hash=_hash(row.key),
+            hash=hash_of(row.key),
             company=row.company,
             name=row.name,
             prefix=row.key[: len(PREFIX) + 4],
@@ -52,9 +52,10 @@ def principal_of(reads: Reads, key: str) -> Principal | None:
     """Return whose key this is, or None if it is unknown or revoked. 256 bits of chance need no slow hash."""
     if not key.startswith(PREFIX):
         return None
-    row = reads.row("key_by_hash", hash=_hash(key))
+    row = reads.row("key_by_hash", hash=hash_of(key))
     return None if row is None else Principal(row["company"], row["name"])
 
 
-def _hash(key: str) -> str:
+def hash_of(key: str) -> str:
+    """Return what is stored of a key."""
     return hashlib.sha256(key.encode()).hexdigest()

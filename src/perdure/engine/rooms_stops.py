@@ -80,11 +80,11 @@ def stop_on(reads: Reads | Tx, room: str, company: str, agent: str) -> str:
         return ""
     why = f": {row['reason']}" if row["reason"] else ""
     whom = Whom(row["company"], row["agent"])
+    by = f"{row['by_company']}/{row['by_name']}{why}"
+    if row["everywhere"]:
+        return f"{whom} was stopped in all rooms by {by}. `perdure companies start {whom}` lets it go on."
     member = "" if whom == Whom() else f" {whom}"
-    return (
-        f"{whom} was stopped by {row['by_company']}/{row['by_name']}{why}. "
-        f"`perdure rooms start {room}{member}` lets it go on."
-    )
+    return f"{whom} was stopped by {by}. `perdure rooms start {room}{member}` lets it go on."
 
 
 def stop(tx: Tx, room: ExecutionRow, actor: Actor, act: Stop) -> Whom | PerdureError | None:
@@ -210,6 +210,7 @@ def stops_view(reads: Reads, room: str) -> list[StopView]:
             f"{row['by_company']}/{row['by_name']}",
             row["reason"],
             row["at_ms"],
+            bool(row["everywhere"]),
         )
-        for row in reads.rows("stops_in", room=room)
+        for row in reads.rows("stops_in", room=room, joined=states.Membership.JOINED)
     ]

@@ -29,7 +29,7 @@ from perdure.server.open_tokens import OpenTokens, secret_in, shown
 from perdure.server.options import ServeOptions
 from perdure.server.pages import pages, send_page
 from perdure.server.reply import error_headers, send_error, send_json
-from perdure.server.routes import blobs, control, room_files, rooms, screen
+from perdure.server.routes import blobs, companies, control, room_files, rooms, screen
 from perdure.server.routes.functions import WORKER_OPERATIONS
 from perdure.server.stream import Streams
 from perdure.system import SystemClock, SystemRandom
@@ -203,6 +203,7 @@ def control_app(version: str) -> FastAPI:
     app.include_router(rooms.router)
     app.include_router(blobs.router)
     app.include_router(room_files.router)
+    app.include_router(companies.router)
     described: list[bytes] = []
 
     async def description(request: Request) -> Response:

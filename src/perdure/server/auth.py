@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from perdure.core.companies import new_key
 from perdure.core.ports import Random
 from perdure.engine.keys import DEFAULT_COMPANY, PREFIX, Principal
 from perdure.errors import Unauthorized
@@ -94,7 +94,7 @@ async def admin_key(backend: Backend, random: Random, previous: ServerState | No
         found = await backend.authenticate(previous.key)
         if found is not None and found.company == DEFAULT_COMPANY:
             return AdminKey(previous.key, is_new=False)
-    key = PREFIX + base64.urlsafe_b64encode(random.token(32)).decode().rstrip("=")
+    key = new_key(random)
     await backend.add_key(ADMIN.company, ADMIN.name, key)
     return AdminKey(key, is_new=True)
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from starlette.requests import Request
 from starlette.types import Receive, Send
 
+from perdure.core.companies import SPEAKS_FOR_ALL
 from perdure.engine.keys import Principal
 from perdure.server.changes import Changes
 from perdure.server.guard import Head
@@ -17,8 +18,6 @@ from perdure.server.stream import Streams
 from perdure.wire.api import Api, FunctionSource, TaskSource
 from perdure.wire.bodies_screen import LinkView
 
-SPEAKS_FOR_ALL = frozenset({"admin", "anonymous"})
-"""Names of keys that may act in anybody's name: whoever has one owns the server."""
 CALL = "perdure.call"
 """Where the call stands in the ASGI scope."""
 

@@ -48,6 +48,7 @@ from perdure.engine.stored import value_of
 from perdure.errors import InvalidInput
 from perdure.server.answers import check_answer
 from perdure.server.direct_blobs import DirectBlobs
+from perdure.server.direct_companies import DirectCompanies
 from perdure.server.direct_queues import DirectQueues
 from perdure.server.direct_room_files import DirectRoomFiles
 from perdure.server.direct_schedules import DirectSchedules
@@ -69,7 +70,9 @@ POLL_SECONDS = 5.0
 """How often a follower looks without a hint."""
 
 
-class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRoomFiles, DirectSecrets, DirectBlobs):
+class DirectApi(
+    DirectWaits, DirectSchedules, DirectQueues, DirectRoomFiles, DirectCompanies, DirectSecrets, DirectBlobs
+):
     """`Api` of one company over a node."""
 
     def __init__(self, node: Node, company: str) -> None:
@@ -78,6 +81,7 @@ class DirectApi(DirectWaits, DirectSchedules, DirectQueues, DirectRoomFiles, Dir
         DirectSchedules.__init__(self, *given, _read_definition)
         DirectQueues.__init__(self, node.bridge, company, node.look_time)
         DirectRoomFiles.__init__(self, *given, node.hub, node.look_time)
+        DirectCompanies.__init__(self, node.bridge, company)
         DirectSecrets.__init__(self, node.secrets, company)
         DirectBlobs.__init__(self, node.bridge, company, node.parts.max_value_bytes)
         self._node = node

@@ -7,13 +7,13 @@ and a key that only readers of the store's lock file know.
 from __future__ import annotations
 
 import asyncio
-import base64
 import hmac
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from perdure.core.companies import new_key
 from perdure.core.ports import Random
-from perdure.engine.keys import DEFAULT_COMPANY, PREFIX, Principal
+from perdure.engine.keys import DEFAULT_COMPANY, Principal
 from perdure.errors import PerdureError, Unauthorized
 from perdure.log import get_log
 from perdure.server.listen import bind, url_of
@@ -38,7 +38,7 @@ class Door:
 
     def __init__(self, node: Node, random: Random) -> None:
         self._node = node
-        self.key = PREFIX + base64.urlsafe_b64encode(random.token(32)).decode().rstrip("=")
+        self.key = new_key(random)
         """Whoever shows it is this user."""
         self._stop = asyncio.Event()
         self._serving: asyncio.Task[None] | None = None

@@ -55,6 +55,10 @@ VERBS: dict[str, Ask] = {
     "resume_queue": lambda api, name: api.resume_queue(name),
     "set_secret": lambda api, name: api.set_secret(name, "a value of a secret"),
     "delete_secret": lambda api, name: api.delete_secret(name),
+    "add_company_key": lambda api, name: api.add_company_key(name, "ann", "a key"),
+    "revoke_company_key": lambda api, name: api.revoke_company_key(name, "a key"),
+    "stop_company": lambda api, name: api.stop_company(name),
+    "start_company": lambda api, name: api.start_company(name),
     "values": lambda api, name: api.values(name),
     "blob_chunk": lambda api, name: api.blob_chunk(name, "0" * 64, 0),
 }
@@ -96,5 +100,5 @@ def test_no_verb_that_takes_a_name_is_left_out() -> None:
     """A verb that is added belongs here too, unless what it takes first is no name. Rooms have tests of their own."""
     asked = {name for name in dir(Api) if not name.startswith("_")}
     others = {"info", "start", "executions", "approvals", "effects", "workers", "aclose", "queues", "dead_tasks"}
-    others |= {"schedules", "secrets", "rotate_secrets", "create_schedule", "offer_blob", "put_chunk"}
+    others |= {"schedules", "companies", "secrets", "rotate_secrets", "create_schedule", "offer_blob", "put_chunk"}
     assert {name for name in asked - others if "room" not in name} == set(VERBS)

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from perdure.core import states
 from perdure.core.chain import LogPage
+from perdure.core.companies import SPEAKS_FOR_ALL
 from perdure.core.queues import DeadFilter, DeadPage, QueueView
 from perdure.core.schedules import ScheduleRequest, ScheduleView
 from perdure.core.secrets import Rotation, SecretView
@@ -25,7 +26,7 @@ from perdure.core.views import (
     TaskView,
 )
 from perdure.errors import InvalidInput
-from perdure.server.call import SPEAKS_FOR_ALL, Call
+from perdure.server.call import Call
 from perdure.server.direct_secrets import not_yours
 from perdure.server.routes.parsed import After, Caller, Limit, ParsedRoute
 from perdure.server.routes.parsed import reply as _reply

@@ -74,13 +74,22 @@ ON CONFLICT (room, company, agent) DO NOTHING;
 DELETE FROM room_stops WHERE room = :room AND company = :company AND agent = :agent;
 
 -- name: stop_on
--- What keeps a member of a room from acting, the widest first.
-SELECT company, agent, by_company, by_name, reason, at_ms FROM room_stops
-WHERE room = :room AND company IN ('', :company) AND agent IN ('', :agent) ORDER BY company, agent LIMIT 1;
+-- What keeps a member of a room from acting, the widest first. everywhere: 1 of what holds in all rooms.
+SELECT company, '' AS agent, by_company, by_name, reason, at_ms, 1 AS everywhere FROM company_stops
+WHERE company = :company
+UNION ALL
+SELECT company, agent, by_company, by_name, reason, at_ms, 0 AS everywhere FROM room_stops
+WHERE room = :room AND company IN ('', :company) AND agent IN ('', :agent)
+ORDER BY everywhere DESC, company, agent LIMIT 1;
 
 -- name: stops_in
--- All that is stopped in a room.
-SELECT company, agent, by_company, by_name, reason, at_ms FROM room_stops WHERE room = :room ORDER BY company, agent;
+-- All that is stopped in a room, and those in it that are stopped in all rooms.
+SELECT company, agent, by_company, by_name, reason, at_ms, 0 AS everywhere FROM room_stops WHERE room = :room
+UNION ALL
+SELECT s.company, '' AS agent, s.by_company, s.by_name, s.reason, s.at_ms, 1 AS everywhere
+FROM company_stops s JOIN room_members m ON m.company = s.company AND m.name = '' AND m.state = :joined
+WHERE m.room = :room
+ORDER BY company, agent, everywhere;
 
 -- name: insert_halted
 -- Remember a wake that was paused.
@@ -91,6 +100,21 @@ ON CONFLICT (shard, execution) DO UPDATE SET why = excluded.why;
 -- name: halted_in
 -- Wakes that a stop has paused in a room.
 SELECT company, agent, shard, execution FROM room_halted WHERE room = :room AND why = 'stopped' ORDER BY execution;
+
+-- name: halted_of
+-- Wakes of a company that a stop has paused, in whatever room.
+SELECT room, company, agent, shard, execution FROM room_halted
+WHERE company = :company AND why = 'stopped' ORDER BY execution;
+
+-- name: put_company_stop
+-- Have a company do nothing in any room for now; touches no row if that was said before.
+INSERT INTO company_stops (company, by_company, by_name, reason, at_ms)
+VALUES (:company, :by_company, :by_name, :reason, :now_ms)
+ON CONFLICT (company) DO NOTHING;
+
+-- name: delete_company_stop
+-- Let it go on.
+DELETE FROM company_stops WHERE company = :company;
 
 -- name: halted_for
 -- Wakes of a company that a budget has paused.
