@@ -86,8 +86,9 @@ def variables() -> Iterator[str]:
 def commands(command: Any, words: str) -> Iterator[tuple[Any, str]]:
     """Yield every command that does something, in the order of the help."""
     inner = getattr(command, "commands", None)
-    if inner is None:
+    if inner is None or command.invoke_without_command:
         yield command, words
+    if inner is None:
         return
     for name, one in inner.items():
         if not one.hidden:

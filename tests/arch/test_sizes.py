@@ -23,6 +23,7 @@ EXCEPTIONS: dict[str, str] = {
     "src/perdure/cli/worker.py::worker parameters": "likewise",
     "src/perdure/cli/effects.py::list_command parameters": "likewise",
     "src/perdure/cli/schedules.py::create parameters": "likewise",
+    "src/perdure/cli/demo.py::demo parameters": "likewise",
     "src/perdure/cli/rooms.py::post parameters": "likewise",
     "src/perdure/cli/rooms.py::ask_command parameters": "likewise",
     "src/perdure/cli/rooms_rights.py::budget parameters": "likewise",

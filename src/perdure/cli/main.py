@@ -16,6 +16,7 @@ from perdure.cli import (
     approvals,
     companies,
     db,
+    demo,
     effects,
     executions,
     failure,
@@ -29,7 +30,6 @@ from perdure.cli import (
 from perdure.cli.check import check
 from perdure.cli.connect import AsJson
 from perdure.cli.crashtest import crashtest
-from perdure.cli.demo import demo
 from perdure.cli.doctor import doctor
 from perdure.cli.mcp import mcp
 from perdure.cli.prove import prove
@@ -77,7 +77,7 @@ def build_app(*, with_skills: bool = True) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_root)
-    app.command(short_help="Kill a client and a server, and see the run end right.")(demo)
+    app.add_typer(demo.app, name="demo", short_help="Kill a client and a server, and see the run end right.")
     app.command(short_help="Run a server.")(server)
     app.command(short_help="Run the tools of agents.")(worker)
     app.command(short_help="Print a link that signs a browser in to the web UI.")(ui)

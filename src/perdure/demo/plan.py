@@ -80,8 +80,12 @@ def prepare(keep: Path | None) -> Path:
 def lay_out(plan: Plan) -> None:
     """Copy the example into the plan's folder."""
     plan.logs.mkdir(exist_ok=True)
-    ignored = shutil.ignore_patterns("__pycache__", ".*")
-    shutil.copytree(_example(), plan.example, ignore=ignored)
+    copy_example(_EXAMPLE, plan.example)
+
+
+def copy_example(name: str, to: Path) -> None:
+    """Copy an example's files. Raises `InternalError` (`demo_incomplete`) if this installation has none."""
+    shutil.copytree(_example(name), to, ignore=shutil.ignore_patterns("__pycache__", ".*"))
 
 
 def check_model(model: str, environ: Mapping[str, str] = os.environ) -> None:
@@ -101,11 +105,11 @@ def check_model(model: str, environ: Mapping[str, str] = os.environ) -> None:
         )
 
 
-def _example() -> Path:
-    """Return the example's folder: beside this file where Perdure is installed, in `examples` of its repository."""
+def _example(name: str) -> Path:
+    """Return an example's folder: beside this file where Perdure is installed, in `examples` of its repository."""
     here = Path(__file__).resolve()
-    for folder in (here.with_name(_EXAMPLE), here.parents[3] / "examples" / _EXAMPLE):
-        if (folder / "incident_pipeline.py").is_file():
+    for folder in (here.with_name(name), here.parents[3] / "examples" / name):
+        if (folder / "README.md").is_file():
             return folder
     raise InternalError(
         f"the demo's example is missing from this installation ({here.parent}). Install perdure again.",

@@ -7,21 +7,19 @@ failpoint in the client that runs them, so that on any machine the kill lands in
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from contextlib import ExitStack
-from typing import Any
 
 from perdure.client.handle import AgentHandle
 from perdure.core import states
 from perdure.core.codec import Json
 from perdure.core.views import ApprovalView, TaskView
 from perdure.demo.plan import Kill, Plan, lay_out
-from perdure.demo.processes import POLL_SECONDS, Process, Processes, now_ms
+from perdure.demo.processes import POLL_SECONDS, START_SECONDS, Process, Processes, now_ms, start_server, surroundings
 from perdure.demo.story import Endpoint, Stage, Story
 from perdure.demo.watch import Facts, Watch
-from perdure.errors import InternalError, UserError
+from perdure.errors import UserError
 from perdure.runtime import AgentRuntime
 from perdure.testing.evidence import MODEL_REPLY, Entry, read_world_log
 from perdure.testing.world_client import World, running_world
@@ -30,7 +28,6 @@ MODEL_DELAY_MS = 500
 """How long the scripted model thinks."""
 LATE_REPLY_SECONDS = 10.0
 """How long the reply that is to be lost is under way: the server is dead long before."""
-START_SECONDS = 30.0
 WAIT_SECONDS = 30.0
 REAL_WAIT_SECONDS = 300.0
 
@@ -192,19 +189,10 @@ class _Play:
 
     def _start_server(self) -> None:
         """Start the first server, or another one where the last one was."""
-        port = self._url.rpartition(":")[2] or "0"
-        command = ["-m", "perdure", "server", "--json", "--port", port, "--store", str(self._plan.store)]
-        shown = f"perdure server --store {self._plan.store.name}" + (f" --port {port}" if self._url else "")
-        server = self._processes.start(
-            "server", [sys.executable, *command, "--log-level", "warning"], shown, self._environ()
+        server, self._url, key = start_server(
+            self._processes, str(self._plan.store), self._url, self._environ(), shown=self._plan.store.name
         )
-        line = server.first_line(START_SECONDS)
-        try:
-            ready: dict[str, Any] = json.loads(line)
-            self._url, self._key = str(ready["url"]), str(ready["key"] or self._key)
-        except (ValueError, KeyError):
-            raise InternalError(f"the demo's server did not start: {line}", code="demo_broken") from None
-        server.ready()
+        self._key = key or self._key
         self._server = server
         self._stage.started(server.life)
 
@@ -230,15 +218,7 @@ class _Play:
         return execution
 
     def _environ(self) -> dict[str, str]:
-        """Return what children get: the user's surroundings, but no server, store, skills or failpoints of theirs."""
-        kept = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("PERDURE_", "INCIDENT_")) and name != "SKILLS_COMMAND"
-        }
-        if paths := kept.get("PYTHONPATH"):  # children are elsewhere, where relative paths lead nowhere
-            kept["PYTHONPATH"] = os.pathsep.join(os.path.abspath(path) for path in paths.split(os.pathsep))
-        return kept | {"XDG_STATE_HOME": str(self._plan.folder / "state")}
+        return surroundings(self._plan.folder)
 
     def _asked(self) -> tuple[Entry, ...] | None:
         return tuple(read_world_log(self._world.log)) if self._world and self._world.log else None

@@ -5,22 +5,26 @@ So Ctrl-C reaches the demo alone, which then ends them, with whatever they start
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from perdure.errors import InternalError
 
 Role = Literal["server", "client"]
 
 POLL_SECONDS = 0.02
+START_SECONDS = 30.0
+"""How long a process may take to say that it is ready."""
 END_SECONDS = 3.0
 """How long a process may take to leave when it is asked to."""
 TOLD_CHARACTERS = 1500
@@ -207,6 +211,39 @@ def _undisturbed() -> Generator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def surroundings(folder: Path) -> dict[str, str]:
+    """Return what children get: the user's environment, but no server, store, skills or failpoints of theirs."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PERDURE_", "INCIDENT_")) and name != "SKILLS_COMMAND"
+    }
+    if paths := kept.get("PYTHONPATH"):  # children are elsewhere, where relative paths lead nowhere
+        kept["PYTHONPATH"] = os.pathsep.join(os.path.abspath(path) for path in paths.split(os.pathsep))
+    return kept | {"XDG_STATE_HOME": str(folder / "state")}
+
+
+def start_server(
+    processes: Processes, store: str, url: str, environ: Mapping[str, str], *, shown: str, options: Sequence[str] = ()
+) -> tuple[Process, str, str]:
+    """Start a server, where the one at `url` was or on a free port; return it, its address, and its key if that is new.
+
+    `shown`: the store as people name it. Raises `InternalError` (`demo_broken`).
+    """
+    port = url.rpartition(":")[2] or "0"
+    command = ["-m", "perdure", "server", "--json", "--port", port, "--store", store, "--log-level", "warning"]
+    words = f"perdure server --store {shown}" + (f" --port {port}" if url else "")
+    server = processes.start("server", [sys.executable, *command, *options], words, environ)
+    line = server.first_line(START_SECONDS)
+    try:
+        ready: dict[str, Any] = json.loads(line)
+        found = server, str(ready["url"]), str(ready["key"] or "")
+    except (ValueError, KeyError):
+        raise InternalError(f"the demo's server did not start: {line}", code="demo_broken") from None
+    server.ready()
+    return found
 
 
 def ends() -> tuple[signal.Signals, ...]:

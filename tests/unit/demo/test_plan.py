@@ -25,7 +25,7 @@ def test_what_is_played_is_the_example_itself(tmp_path: Path) -> None:
 def test_the_wheel_carries_the_example_where_the_demo_looks_for_it() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     included = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
-    assert included == {"examples/incident_report": "perdure/demo/incident_report"}
+    assert included == {f"examples/{name}": f"perdure/demo/{name}" for name in ("incident_report", "two_companies")}
 
 
 def test_a_demo_takes_a_new_folder_or_an_empty_one(tmp_path: Path) -> None:
