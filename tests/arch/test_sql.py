@@ -40,6 +40,7 @@ def test_sql_holds_no_decision_and_reads_no_clock() -> None:
 
 OUTSIDE: dict[str, str] = {
     "ledger.py": "it writes into its callers' own databases, over their own connections",
+    "store/backfill.py": "what a migration did stays as it was, whatever queries are called later",
     "store/migrate.py": "it runs before there is a schema that queries could name",
     "store/postgres_link.py": "the clock, read once when a transaction begins",
     "store/sqlite_copy.py": "a copy is marked before it is a store that queries could be asked of",

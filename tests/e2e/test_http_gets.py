@@ -14,6 +14,7 @@ import pytest
 
 from http_server import Server, serving, start_request
 from perdure.core.work import Begin, Failure, Lane, LeaseRequest, Report
+from perdure.store.sqlite_schema import tables
 from perdure.wire import routes
 from which_store import all_bytes, kind
 
@@ -28,7 +29,8 @@ def content(path: Path) -> list[str]:
     if kind() == "postgres":
         return all_bytes(path, but=("workers",)).decode().splitlines()
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
-        return [line for line in database.iterdump() if "'clock_ms'" not in line]
+        rows = [(one.name, row) for one in tables() for row in database.execute(f"SELECT * FROM {one.name}")]
+        return [repr(one) for one in rows if "clock_ms" not in one[1]]
 
 
 async def prepared(server: Server) -> dict[str, str]:

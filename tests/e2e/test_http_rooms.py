@@ -105,6 +105,25 @@ async def test_a_file_is_sent_and_what_it_says_is_read(tmp_path: Path) -> None:
             await download(all_.globex, all_.room, "plan.md")
 
 
+async def test_a_search_goes_over_the_wire_whatever_it_says(tmp_path: Path) -> None:
+    async with companies(tmp_path / "s.db") as all_:
+        for number in range(3):
+            await all_.acme.write_in_room(all_.room, Post(f"beam {number} of the bridge", key=str(number)))
+        await all_.acme.write_in_room(all_.room, Remember("a beam of ours", ("acme",)))
+        page = await all_.globex.search_room(all_.room, "bridge, beam", limit=2)
+        assert ([one.snippet[:6] for one in page.items], page.found) == (["beam 2", "beam 1"], 3)
+        rest = await all_.globex.search_room(all_.room, "bridge, beam", limit=2, cursor=page.cursor or "")
+        assert ([one.snippet[:6] for one in rest.items], rest.cursor) == (["beam 0"], None)
+        only = await all_.acme.search_room(all_.room, "beam", kinds=("memory", "file"))
+        assert [one.snippet for one in only.items] == ["a beam of ours"]
+        for query in ('"', "beam' OR 1=1 --", "\0\ud800", "🎉", "the " * 250_000 + "beam", "%00&limit=9"):
+            assert (await all_.globex.search_room(all_.room, query)).found in (0, 3), query[:20]
+        wrong: list[dict[str, Any]] = [{"kinds": ("task",)}, {"cursor": "1.2.3"}, {"limit": 101}]
+        for given in wrong:
+            with pytest.raises(InvalidInput):
+                await all_.globex.search_room(all_.room, "beam", **given)
+
+
 async def test_a_file_that_is_not_what_was_named_is_refused(tmp_path: Path) -> None:
     async with companies(tmp_path / "s.db") as all_:
         for sent, code in ((b"other", "file_differs"), (None, "file_incomplete")):

@@ -57,6 +57,8 @@ async def test_two_companies_finish_a_task_together(server: Process, door: Door)
         assert (closed["task"]["state"], closed["task"]["result"], closed["again"]) == ("done", "12", False)
         kept = await acme.call("remember", room=room, text="It takes 12 beams.", source=task["id"])
         [line] = (await globex.call("read_memory", room=room))["lines"]
+        best = (await globex.call("search", room=room, query="it takes how many beams?", limit=1))["items"]
+        assert [(one["kind"], one["id"], one["snippet"]) for one in best] == [("memory", kept["id"], line["text"])]
         assert (line["id"], line["source"]) == (kept["id"], task["id"])
         read = await globex.call("read_messages", room=room, limit=1)
         rest = await globex.call("read_messages", room=room, after=read["next_after"])
@@ -106,6 +108,7 @@ async def test_to_a_stranger_a_room_is_not_there_whatever_tool_it_tries(server: 
         "complete_task": {"task": task},
         "change_task": {"task": task, "verb": "cancel"},
         "remember": {"text": "hello"},
+        "search": {"query": "hello"},
         "wait_for_answer": {"about": message, "seconds": 0},
     }
     async with member(door, server.url, "initech") as stranger:

@@ -48,6 +48,7 @@ BODIES: Mapping[tuple[str, str], Any] = {
 """What each route takes; `ID` is an id of the room's. A route that is not here takes none."""
 QUERIES: Mapping[tuple[str, str], str] = {
     ("GET", "/v1/rooms/{room}/messages"): "?thread=ID&after=0&limit=1",
+    ("GET", "/v1/rooms/{room}/search"): "?query=ID&kinds=message,file&limit=1",
     ("GET", "/v1/rooms/{room}/tasks"): "?to=globex%2Fhelper&state=open",
 }
 

@@ -50,10 +50,17 @@ FORGETFUL = {
     "FROM room_tasks t WHERE t.room IN (SELECT id FROM rooms)",
 }
 """What an application might ask that has lost its filter."""
+WORDS = {
+    "sqlite": """SELECT id FROM room_words WHERE terms MATCH '"' || :room || '_' || HEX(:reader) || '_line"'""",
+    "postgres": "SELECT id FROM room_entries "
+    "WHERE terms @@ CAST('line' AS TSQUERY) AND room = :room AND reader = :reader",
+}
+"""The same of the index: it asks for what somebody else may read."""
 
 
 def forgetful(dialect: str) -> Mapping[str, Query]:
-    return {**load_queries(dialect), **{name: parse(name, text) for name, text in FORGETFUL.items()}}
+    texts = {**FORGETFUL, "words": WORDS[dialect]}
+    return {**load_queries(dialect), **{name: parse(name, text) for name, text in texts.items()}}
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres", "pooled"])
@@ -156,6 +163,16 @@ def test_a_member_sees_its_rooms_and_of_memory_what_it_may_read(store: Store, ro
         for company in (ACME, GLOBEX):
             assert {one["company"] for one in look(store, company, f"all {name}")} == {company}, name
     assert {one["company"] for one in look(store, GLOBEX, "all room_halted")} == {GLOBEX}
+
+
+def test_by_the_index_of_words_nothing_is_found_that_is_anothers(store: Store, room: RoomBench) -> None:
+    def lines(speaker: str, reader: str) -> int:
+        with store.read() as reads:
+            reads.speak_for(speaker)
+            return len(reads.rows("words", room=room.room, reader=reader))
+
+    asked = [(speaker, reader) for speaker in (EVERY_COMPANY, ACME, GLOBEX, STRANGER.company) for reader in (ACME, "*")]
+    assert [lines(*one) for one in asked] == [1, 1, 1, 1, 0, 1, 0, 0]
 
 
 def test_whoever_leaves_sees_nothing_from_then_on(store: Store, room: RoomBench) -> None:

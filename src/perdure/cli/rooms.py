@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from perdure.cli import rooms_files, rooms_ledger, rooms_rights
+from perdure.cli import rooms_files, rooms_ledger, rooms_rights, rooms_search
 from perdure.cli.connect import AsJson, By, Server, ask
 from perdure.cli.rooms_ledger import After, Limit, Room
 
@@ -255,6 +255,7 @@ def wakes(room: Room, limit: Limit = 50, server: Server = None, as_json: AsJson 
     print_items(found, _show_wakes, as_json=as_json)
 
 
+app.command()(rooms_search.search)
 for _verb in (rooms_files.upload, rooms_files.files, rooms_files.download):
     app.command()(_verb)
 for _verb in (rooms_ledger.ledger, rooms_ledger.export, rooms_ledger.verify):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from perdure.client.channel import Ask, OverHttp
 from perdure.core import codec as json
 from perdure.core.budgets import Budget, BudgetView
 from perdure.core.chain import LogPage
 from perdure.core.codec import Json
+from perdure.core.room_search import SearchKind, SearchPage, asked_words
 from perdure.core.rooms import (
     Act,
     ChangeTask,
@@ -121,6 +124,15 @@ class HttpRooms(OverHttp):
         query: dict[str, str | int] = {"after": after, "limit": limit}
         ask = Ask("room_memory", "GET", routes.fill(routes.ROOM_MEMORY, room=room), query)
         return list(codec.load(shapes.MemoryList, await self._channel.call(ask)).items)
+
+    async def search_room(
+        self, room: str, query: str, *, kinds: Sequence[SearchKind] = (), limit: int = 20, cursor: str = ""
+    ) -> SearchPage:
+        words = " ".join(asked_words(query))  # nothing else of it counts, and an address holds only so much
+        asked: dict[str, str | int] = {"query": words, "limit": limit}
+        asked |= {**({"kinds": ",".join(kinds)} if kinds else {}), **({"cursor": cursor} if cursor else {})}
+        ask = Ask("search_room", "GET", routes.fill(routes.ROOM_SEARCH, room=room), asked)
+        return codec.load(SearchPage, await self._channel.call(ask))
 
     async def room_wakes(self, room: str, *, limit: int = 200) -> list[WakeView]:
         ask = Ask("room_wakes", "GET", routes.fill(routes.ROOM_WAKES, room=room), {"limit": limit})

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from perdure.client.handle import Connection
+from perdure.client.room_content import PAGE, Content, Verbs
 from perdure.client.room_export import export_ledger, ledger_pages
-from perdure.client.room_files import download, upload
 from perdure.core import codec
 from perdure.core.budgets import Budget, BudgetView
 from perdure.core.chain import Checked, Follower, Link
 from perdure.core.codec import Json
-from perdure.core.room_files import FileView, PassageView
 from perdure.core.rooms import (
     EVERYBODY,
     Act,
@@ -39,9 +38,6 @@ from perdure.core.rooms import (
     Written,
 )
 
-T = TypeVar("T")
-PAGE = 200
-
 
 class Compiled(Protocol):
     """Whatever a definition can be made of: an `Agent`."""
@@ -49,21 +45,7 @@ class Compiled(Protocol):
     def compile(self) -> dict[str, Json]: ...
 
 
-class _Verbs:
-    """What rooms and the list of them share."""
-
-    def __init__(self, runtime: Connection, by: str) -> None:
-        self._runtime = runtime
-        self._by = by
-
-    def _wait(self, verb: Callable[[], Awaitable[T]]) -> T:
-        async def here() -> Any:
-            return await verb()
-
-        return self._runtime.wait(here())
-
-
-class Room(_Verbs):
+class Room(Content):
     """One room, by its id. Holds nothing of it: every verb asks the server.
 
     All raise `NotFound` if one's company is not in it. `key`: the same key of the same author counts once, however
@@ -135,41 +117,6 @@ class Room(_Verbs):
 
     def memory(self, *, after: int = 0, limit: int = PAGE) -> list[MemoryView]:
         return self._wait(lambda: self.memory_async(after=after, limit=limit))
-
-    # -- files ---------------------------------------------------------------------------------------------------------
-
-    async def upload_async(self, name: str, content: bytes, *, media: str = "", key: str = "") -> Written:
-        """Put a file into the room, 20 MB at most. One of a name that one's company used becomes its next version."""
-        work = upload(self._runtime.api, self.id, name, content, media=media, key=key, by=self._by)
-        return await self._runtime.join(work)
-
-    def upload(self, name: str, content: bytes, *, media: str = "", key: str = "") -> Written:
-        return self._wait(lambda: self.upload_async(name, content, media=media, key=key))
-
-    async def files_async(
-        self, *, after: int = 0, limit: int = PAGE, name: str = "", versions: bool = False
-    ) -> list[FileView]:
-        """Return files in order: of each the newest version, or all `versions`; or those of one `name`."""
-        ask = self._runtime.api.room_files(self.id, after=after, limit=limit, name=name, versions=versions)
-        return await self._runtime.join(ask)
-
-    def files(self, *, after: int = 0, limit: int = PAGE, name: str = "", versions: bool = False) -> list[FileView]:
-        return self._wait(lambda: self.files_async(after=after, limit=limit, name=name, versions=versions))
-
-    async def file_text_async(self, file: str, *, first: int = 0, limit: int = PAGE) -> list[PassageView]:
-        """Return what a file says, by its id, from passage `first` on; nothing if it holds no text."""
-        ask = self._runtime.api.room_file_text(self.id, file, first=first, limit=limit)
-        return await self._runtime.join(ask)
-
-    def file_text(self, file: str, *, first: int = 0, limit: int = PAGE) -> list[PassageView]:
-        return self._wait(lambda: self.file_text_async(file, first=first, limit=limit))
-
-    async def download_async(self, file: str) -> bytes:
-        """Return a file's bytes, proved by their fingerprint: by its id or, for the newest version, its name."""
-        return await self._runtime.join(download(self._runtime.api, self.id, file))
-
-    def download(self, file: str) -> bytes:
-        return self._wait(lambda: self.download_async(file))
 
     # -- who is in it --------------------------------------------------------------------------------------------------
 
@@ -303,7 +250,7 @@ class Room(_Verbs):
         return await self._runtime.join(self._runtime.api.write_in_room(self.id, act, by=self._by))
 
 
-class Rooms(_Verbs):
+class Rooms(Verbs):
     """The rooms of one runtime's company: those it is in, and those it may join."""
 
     def __init__(self, runtime: Connection) -> None:

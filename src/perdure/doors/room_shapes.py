@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from perdure.core import states
+from perdure.core.room_search import KINDS, MOST_FOUND, SearchKind
 from perdure.core.rooms import EVERYBODY, MAX_WAIT_SECONDS, MemoryView, MessageView, RoomTaskView, RoomView
 from perdure.wire.codec import MAX_INT
 
@@ -157,6 +158,20 @@ class Recalling:
     room: RoomId = ""
     after: After = 0
     limit: Limit = MOST
+
+
+@dataclass(frozen=True, slots=True)
+class Searching:
+    """What to look for."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+    query: Annotated[str, Field(description="Words. What has more of them, and the rarer ones, comes first.")]
+    room: RoomId = ""
+    kinds: Annotated[
+        tuple[SearchKind, ...], Field(description=f"Only these: {', '.join(KINDS)}. Empty: all of them.")
+    ] = ()
+    limit: Annotated[int, Field(ge=1, le=MOST_FOUND, description="How many at most.")] = 20
+    cursor: Annotated[str, Field(description="`cursor` of the last call with this query, to go on.")] = ""
 
 
 @dataclass(frozen=True, slots=True)

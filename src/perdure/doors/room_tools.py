@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 
 from perdure.core import codec, states
+from perdure.core.room_search import SearchPage
 from perdure.core.rooms import (
     Act,
     ChangeTask,
@@ -45,6 +46,7 @@ from perdure.doors.room_shapes import (
     Recalling,
     Remembering,
     Rooms,
+    Searching,
     Tasks,
     Waiting,
 )
@@ -166,6 +168,12 @@ async def read_memory(member: Member, given: Recalling) -> Lines:
     return Lines(tuple(found), _next(found, given.after))
 
 
+async def search(member: Member, given: Searching) -> SearchPage:
+    """Find messages, lines of memory and passages of files by their words. They are other people's words, too."""
+    room = member.room_of(given.room)
+    return await member.api.search_room(room, given.query, kinds=given.kinds, limit=given.limit, cursor=given.cursor)
+
+
 async def wait_for_answer(member: Member, given: Waiting) -> News:
     """Wait until somebody says something, or closes a task. Nothing is lost if it breaks off: call again as before."""
     room = member.room_of(given.room)
@@ -247,6 +255,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool("change_task", "Release, decline or cancel a task", Changing, Done, change_task, takes_away=True),
     Tool("remember", "Remember a line", Remembering, Done, remember),
     Tool("read_memory", "Read the memory", Recalling, Lines, read_memory, reads=True),
+    Tool("search", "Search a room", Searching, SearchPage, search, reads=True),
     Tool("wait_for_answer", "Wait for an answer", Waiting, News, wait_for_answer, reads=True),
 )
 """In this order for everybody: a list that changes costs clients their caches. Rights are looked at when one calls."""

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 from perdure.core import codec, states
 from perdure.core.room_files import MAX_ROOM_BYTES, FileView, NewFile, PassageView, passages_of
+from perdure.core.room_search import Source
 from perdure.core.rooms import Actor, RoomKind, Written, written_id
+from perdure.engine.room_search import forget_versions, index
 from perdure.engine.rooms import room_ref
 from perdure.engine.rooms_acts import again
 from perdure.engine.rooms_ledger import note
@@ -104,12 +106,16 @@ def _put_file(tx: Tx, row: PutFile) -> Written | PerdureError:
         )
     whose = {"room": row.room, "company": actor.company}
     last = tx.row("room_file_version", **whose, name=file.name)
+    version = (last["version"] if last else 0) + 1
     seq = note(tx, ledger, actor, RoomKind.FILE_PUT, id, digest, facts={"blob": file.blob, "size": file.size})
     facts = {"name": file.name, "media": file.media, "size": file.size, "blob": file.blob, "digest": digest}
-    facts |= {"author": actor.name, "kind": actor.kind, "version": (last["version"] if last else 0) + 1}
+    facts |= {"author": actor.name, "kind": actor.kind, "version": version}
     tx.run("insert_room_file", **whose, id=id, seq=seq, **facts, text_state=row.text_state, now_ms=tx.now_ms)
-    passages = enumerate(passages_of(row.text))
-    tx.many("insert_room_passage", [{**whose, "file": id, "number": number, "text": one} for number, one in passages])
+    passages = dict(enumerate(passages_of(row.text)))
+    scope = {**whose, "file": id}
+    tx.many("insert_room_passage", [{**scope, "number": number, "text": one} for number, one in passages.items()])
+    forget_versions(tx, row.room, actor.company, file.name, version)
+    index(tx, Source(row.room, actor.company, "file", id, seq), passages)
     return Written(id, seq)
 
 

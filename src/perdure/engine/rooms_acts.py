@@ -9,6 +9,7 @@ from typing import Any, assert_never
 
 from perdure.core import codec, states
 from perdure.core.codec import Json
+from perdure.core.room_search import Source
 from perdure.core.rooms import (
     EVERYBODY,
     MOST_HOPS,
@@ -30,6 +31,7 @@ from perdure.core.rooms import (
     Written,
     written_id,
 )
+from perdure.engine.room_search import index
 from perdure.engine.rooms_ledger import note
 from perdure.engine.rooms_members import change_member, find_member, missing_room, standing, targets
 from perdure.engine.rooms_rights import Ask, Held, permitted, set_rights
@@ -135,6 +137,7 @@ def _post(tx: Tx, room: ExecutionRow, actor: Actor, act: Post) -> Written | Perd
         addressed=codec.encode(addressed),
         thread=act.thread,
     )
+    index(tx, Source(room.id, actor.company, "message", id, seq), {0: act.text})
     return Written(id, seq, woken=wake_all(tx, room, actor, meant, id))
 
 
@@ -259,6 +262,7 @@ def _remember(tx: Tx, room: ExecutionRow, actor: Actor, act: Remember) -> Writte
     )
     line = {"room": room.id, "line": id, "owner": actor.company}
     tx.many("insert_room_reader", [{**line, "company": reader} for reader in readers])
+    index(tx, Source(room.id, actor.company, "memory", id, seq), {0: act.text}, readers)
     return Written(id, seq)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -13,6 +13,7 @@ from perdure.core.chain import LogPage
 from perdure.core.codec import Json
 from perdure.core.ids import new_id
 from perdure.core.ports import Clock, Random
+from perdure.core.room_search import KINDS, SearchKind, SearchPage, check_search
 from perdure.core.rooms import (
     MAX_WAIT_SECONDS,
     Act,
@@ -35,6 +36,7 @@ from perdure.core.rooms import (
     check_name,
     written_id,
 )
+from perdure.engine.room_search import Search, search
 from perdure.engine.rooms import MakeRoom, Write, make_room, write_in_room
 from perdure.engine.rooms_budget import SetBudget, budgets_view, set_budget
 from perdure.engine.rooms_read import (
@@ -132,6 +134,13 @@ class DirectRooms:
     async def room_memory(self, room: str, *, after: int = 0, limit: int = 200) -> list[MemoryView]:
         window = window_of(after, limit)
         return await self._read(lambda reads: memory_view(reads, self._company, room, window))
+
+    async def search_room(
+        self, room: str, query: str, *, kinds: Sequence[SearchKind] = (), limit: int = 20, cursor: str = ""
+    ) -> SearchPage:
+        check_search(kinds, limit)
+        wanted = Search(query, tuple(kinds) or KINDS, limit, cursor)
+        return await self._read(lambda reads: search(reads, self._company, room, wanted))
 
     async def room_wakes(self, room: str, *, limit: int = 200) -> list[WakeView]:
         window = window_of(0, limit)

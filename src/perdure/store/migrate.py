@@ -2,8 +2,9 @@
 
 Files are `migrations/NNNN_name.sql`, never changed once released: their checksums are stored. In them
 `{check:column:Enum}` becomes the CHECK of a column by `core/states.py` (a state added later needs a migration that
-widens it), and `{narrow}` becomes WITHOUT ROWID on SQLite. What stands between `{postgres}` and `{end}` is done there
-alone. On PostgreSQL text sorts by bytes, as it does on SQLite, whatever the database's locale.
+widens it), and `{narrow}` becomes WITHOUT ROWID on SQLite. What stands between `{postgres}` or `{sqlite}` and
+`{end}` is done there alone, and `{then}` is a semicolon inside a statement. On PostgreSQL text sorts by bytes, as it
+does on SQLite, whatever the database's locale. What SQL cannot say of rows that are there is in backfill.py.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any, Protocol
 from perdure.core import states
 from perdure.core.ports import Random
 from perdure.errors import InternalError, StoreFailed, UserError
-from perdure.store import aside
+from perdure.store import aside, backfill
 from perdure.store.protocol import Row
 from perdure.store.sql_store import statements
 
@@ -170,6 +171,8 @@ def check_steps(where: str, rows: Sequence[Row], steps: Sequence[Migration]) -> 
 def _apply(session: Session, step: Migration) -> None:
     for statement in _statements(step.text, session.dialect):
         session.execute(statement)
+    if fill := backfill.AFTER.get(step.name):
+        fill(session)
     session.execute(
         "INSERT INTO migrations (number, name, checksum, perdure) VALUES (:number, :name, :checksum, :perdure)",
         number=step.number,
@@ -187,14 +190,15 @@ def every_statement(dialect: str) -> Iterator[str]:
 
 @cache
 def _statements(text: str, dialect: str) -> tuple[str, ...]:
-    return tuple(statements(_rendered(text, dialect)))
+    return tuple(one.replace("{then}", ";") for one in statements(_rendered(text, dialect)))
 
 
 def _rendered(text: str, dialect: str) -> str:
     """Fill in what differs between databases and what comes from the state tables."""
     text = re.sub(r"\{check:(\w+):(\w+)\}", lambda m: states.check_clause(m[1], getattr(states, m[2])), text)
     text = text.replace("{narrow}", "WITHOUT ROWID" if dialect == "sqlite" else "")
-    text = re.sub(r"\{postgres\}(.*?)\{end\}", r"\1" if dialect == "postgres" else "", text, flags=re.DOTALL)
+    for one in ("postgres", "sqlite"):
+        text = re.sub(rf"\{{{one}\}}(.*?)\{{end\}}", r"\1" if dialect == one else "", text, flags=re.DOTALL)
     return re.sub(r"\bTEXT\b", 'TEXT COLLATE "C"', text) if dialect == "postgres" else text
 
 

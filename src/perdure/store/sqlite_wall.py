@@ -38,6 +38,8 @@ _HOST = _seat("t.room", " AND s.company = s.host")
 _MINE = f"t.company = {_ME}"
 _READERS = "main.room_readers r WHERE r.room = t.room AND r.line = t.id AND r.owner = t.company"
 
+_FOUND = f"(t.reader IN ('*', {_ME}) AND {_SEEN})"
+
 RULES = {
     "rooms": _Rules(f"(t.company = {_ME} OR {_seat('t.id')})", f"t.company = {_ME}"),
     "room_seats": _Rules(
@@ -56,6 +58,7 @@ RULES = {
     "room_files": _Rules(_SEEN, _OWN),
     "room_chunks": _Rules(_SEEN, _OWN, removed=f"t.company = {_ME}"),
     "room_passages": _Rules(_SEEN, _OWN),
+    "room_entries": _Rules(_FOUND, _OWN, removed=f"{_MINE} AND t.kind = 'file'"),
     "room_rights": _Rules(_OWN, _OWN, changed=_OWN),
     "room_refusals": _Rules(_OWN, _OWN),
     "room_stops": _Rules(
@@ -69,6 +72,10 @@ RULES = {
     "room_reservations": _Rules(_MINE, _MINE, changed=_MINE, removed=_MINE),
 }
 """Every table of rooms, and what a company may do with its rows."""
+
+_WORDS = f"""CREATE TEMP VIEW room_words AS SELECT t.*, w.room_words AS terms
+FROM main.room_words w CROSS JOIN main.room_entries t ON t.number = w.rowid WHERE {_ALL} OR {_FOUND}"""
+"""The index of words, as entries that it leads to. It is asked with MATCH alone, and nothing writes to it by name."""
 
 _TARGET = re.compile(rf"^(INSERT INTO|UPDATE|DELETE FROM)\s+({'|'.join(RULES)})\b", re.IGNORECASE)
 
@@ -93,6 +100,7 @@ def raise_wall(database: sqlite3.Connection, speaker: Speaker) -> None:
     for table, rules in RULES.items():
         for statement in _statements(table, rules):
             database.execute(statement)
+    database.execute(_WORDS)
 
 
 def _statements(table: str, rules: _Rules) -> list[str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from perdure.core.budgets import Budget, BudgetView
 from perdure.core.chain import LogPage
 from perdure.core.codec import Json
+from perdure.core.room_search import SearchKind, SearchPage
 from perdure.core.rooms import (
     Act,
     MemoryView,
@@ -76,6 +78,17 @@ class RoomsApi(Protocol):
 
     async def room_memory(self, room: str, *, after: int = 0, limit: int = 200) -> list[MemoryView]:
         """Return the lines that the company may read, in order."""
+        ...
+
+    async def search_room(
+        self, room: str, query: str, *, kinds: Sequence[SearchKind] = (), limit: int = 20, cursor: str = ""
+    ) -> SearchPage:
+        """Return messages, lines of memory and passages of files that have words of a query, the best first.
+
+        A query is words and nothing else. What has more of them comes first, a word counting the more the rarer it is
+        in what the company may read; of equals what is newer. `kinds`: only these; `cursor`: the page behind another
+        of the same query. Raises `InvalidInput` (`bad_search`).
+        """
         ...
 
     async def room_wakes(self, room: str, *, limit: int = 200) -> list[WakeView]:

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from perdure.core import states
 from perdure.core.chain import LogPage
+from perdure.core.room_search import MOST_FOUND, SearchPage, kinds_of
 from perdure.core.rooms import (
     MAX_WAIT_SECONDS,
     Act,
@@ -48,6 +49,10 @@ from perdure.wire.bodies_rooms import (
 
 router = APIRouter(route_class=ParsedRoute)
 
+Words = Annotated[str, Query(description="Words. Nothing in it is a command")]
+Kinds = Annotated[str, Query(description="Of `message`, `memory` and `file` those that are wanted, with commas")]
+Page = Annotated[int, Query(ge=1, le=MOST_FOUND)]
+Behind = Annotated[str, Query(description="`cursor` of the page before")]
 Wait = Annotated[float, Query(ge=0, le=MAX_WAIT_SECONDS, description="How long to wait for a seq above `after`")]
 
 
@@ -149,6 +154,13 @@ async def room_memory(call: Caller, room: str, after: After = 0, limit: Limit = 
 @router.post(routes.ROOM_MEMORY, status_code=201, response_model=Written, summary="Keep a line in a room's memory")
 async def remember(call: Caller, room: str, body: RememberBody) -> Response:
     return await _write(call, room, body.act, body.by, 201)
+
+
+@router.get(routes.ROOM_SEARCH, response_model=SearchPage, summary="What has words of a query, the best first")
+async def search_room(
+    call: Caller, room: str, query: Words, kinds: Kinds = "", limit: Page = 20, cursor: Behind = ""
+) -> Response:
+    return reply(await call.api.search_room(room, query, kinds=kinds_of(kinds), limit=limit, cursor=cursor))
 
 
 @router.get(routes.ROOM_WAKES, response_model=WakeList, summary="Who was woken by what, the newest first")

@@ -1,0 +1,270 @@
+"""Search in rooms, on both databases: by words alone, the same on each, and of what the asking company may read."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine_bench import Bench
+from perdure.core.ids import shard_of
+from perdure.core.room_files import NewFile, blob_of
+from perdure.core.room_search import COMMON, SearchPage, words_of
+from perdure.core.rooms import Actor, Invite, Join, Leave, Post, Remember
+from perdure.engine.room_files import PutFile, passages_view, put_file
+from perdure.engine.room_search import Search, search
+from perdure.engine.rooms import Write, write_in_room
+from perdure.errors import InvalidInput, NotFound
+from perdure.store import postgres_link, sqlite
+from perdure.store.migrate import load_migrations, migrate
+from perdure.store.postgres import open_postgres
+from perdure.store.protocol import EVERY_COMPANY, Store
+from perdure.store.sqlite import open_sqlite
+from perdure.store.sqlite_link import open_link
+from perdure.system import SystemRandom
+from perdure.testing.clock import FakeClock, SeededRandom
+from postgres_server import as_ordinary_role
+from room_bench import ACME, ANN, BOB, GLOBEX, STRANGER, RoomBench
+
+HOSTILE = [
+    '"',
+    "'; DROP TABLE rooms; --",
+    "NEAR(river, 2) AND NOT words:river*",
+    "river* ^river -river +river",
+    "room_words MATCH '\"'",
+    "(((",
+    "a & b | !c <-> d",
+    "\0",
+    "ri\0ver",
+    "\ud800",
+    "🎉",
+    "the of and",
+    "%_\\",
+    "",
+    " \n\t",
+    "* OR 1=1",
+    "２ ½ Ⅻ",
+    "x" * 1_000_000,
+    "river " * 200_000,
+    "\u202eriver",
+]
+
+
+@pytest.fixture
+def room(bench: Bench) -> RoomBench:
+    return RoomBench(bench)
+
+
+def put(room: RoomBench, actor: Actor, name: str, text: str, key: str = "") -> Any:
+    file = NewFile(name, blob_of(text.encode()), len(text), key=key or name)
+    return room.bench.do(put_file, PutFile(room.room, actor, file, "text", text))
+
+
+def found(room: RoomBench, query: str, company: str = ACME, **more: Any) -> SearchPage:
+    return room.read(search, company, Search(query, **more))
+
+
+def snippets(room: RoomBench, query: str, company: str = ACME, **more: Any) -> list[str]:
+    return [one.snippet for one in found(room, query, company, **more).items]
+
+
+def test_messages_lines_and_passages_are_found_by_their_words(room: RoomBench) -> None:
+    said = room.post(ANN, "The river is 80 m wide.")
+    kept = room.write(BOB, Remember("Rivers rise; the RIVER rose in May.", source=said.id, key="m"))
+    put_ = put(room, ANN, "survey.txt", "word " * 200 + "The river bed is gravel.")
+    page = found(room, "river")
+    assert page.found == 3
+    assert [(one.kind, one.id, one.company, one.author) for one in page.items] == [
+        ("file", put_.id, ACME, "ann"),
+        ("memory", kept.id, GLOBEX, "bob"),
+        ("message", said.id, ACME, "ann"),
+    ], "alike, so the newest first"
+    passage = page.items[0]
+    assert (passage.file, passage.version, passage.passage) == ("survey.txt", 1, 1)
+    assert passage.snippet.endswith("The river bed is gravel.")
+    assert found(room, "river", GLOBEX) == page
+    for kind, id in (("message", said.id), ("memory", kept.id), ("file", put_.id)):
+        assert [one.id for one in found(room, "river", kinds=(kind,)).items] == [id]
+    assert found(room, "sea") == found(room, "?!") == SearchPage((), 0, None)
+
+
+def test_more_of_the_words_comes_first_then_rarer_ones_then_what_is_newer(room: RoomBench) -> None:
+    for text in ("cost of steel", "steel of the bridge", "cost", "steel", "steel again", "cost of the bridge"):
+        room.post(ANN, text)
+    assert snippets(room, "bridge cost") == ["cost of the bridge", "steel of the bridge", "cost", "cost of steel"]
+    assert snippets(room, "cost, steel")[0] == "cost of steel"
+    assert snippets(room, "steel BRIDGE")[0] == "steel of the bridge"
+
+
+def test_a_word_that_very_many_have_finds_nothing_beside_a_rarer_one(room: RoomBench) -> None:
+    text = "\n\n".join(f"the {number} {'x' * 790}" for number in range(COMMON + 1))
+    put(room, ANN, "long.txt", text)
+    room.post(ANN, "the bridge")
+    assert snippets(room, "the bridge") == ["the bridge"]
+    assert found(room, "the").found > COMMON
+
+
+def test_pages_hold_together_while_others_write(room: RoomBench) -> None:
+    for number in range(7):
+        room.post(ANN, f"river {number}" + " bridge" * (number % 2))
+    whole = found(room, "river bridge", limit=100)
+    seen, page = list[Any](), found(room, "river bridge", limit=2)
+    while True:
+        assert page.found == 7
+        seen += page.items
+        if page.cursor is None:
+            break
+        room.post(BOB, f"a bridge over a river, said after {len(seen)}")
+        page = found(room, "river bridge", limit=2, cursor=page.cursor)
+    assert tuple(seen) == whole.items
+    with pytest.raises(InvalidInput) as refused:
+        found(room, "another query of words", cursor=found(room, "river bridge", limit=2).cursor)
+    assert refused.value.code == "bad_search"
+
+
+def test_nothing_that_a_company_may_not_read_is_found_counted_or_ranked(room: RoomBench) -> None:
+    """What others keep to themselves, or say elsewhere, changes nothing: neither the order nor a number."""
+    queries = ("bridge cost", "canary", "cost", "steel canary bridge")
+    for text in ("cost of steel", "the bridge", "cost", "steel bridge"):
+        room.post(ANN, text)
+    room.write(ANN, Remember("acme and globex: the cost is 7", (ACME, GLOBEX), key="both"))
+
+    def seen() -> list[Any]:
+        pages = [found(room, query, GLOBEX, limit=limit) for query in queries for limit in (1, 100)]
+        return [(one.items, one.found, (one.cursor or "").partition(".")[2]) for one in pages]
+
+    before = seen()
+    assert found(room, "canary", GLOBEX) == SearchPage((), 0, None)
+    elsewhere = room.make("its own")
+    for number in range(30):
+        text = f"canary {number}: bridge, cost, steel"
+        room.write(ANN, Remember(text, (ACME,), key=text))
+        room.write(ANN, Post(text, key=text), elsewhere)
+    assert seen() == before
+    assert found(room, "canary", ACME).found == 30, "the owner finds its own, of this room"
+    shared = snippets(room, "globex", GLOBEX)
+    assert shared == snippets(room, "globex", ACME) == ["acme and globex: the cost is 7"]
+
+
+def test_whoever_is_not_in_the_room_any_more_or_never_was_finds_no_room(room: RoomBench) -> None:
+    guest = Actor("guest", "gus")
+    room.write(ANN, Invite(guest.company))
+    with pytest.raises(NotFound):
+        found(room, "river", guest.company)
+    room.write(guest, Join())
+    room.post(guest, "the river")
+    assert found(room, "river", guest.company).found == 1
+    room.write(guest, Leave())
+    for company in (guest.company, STRANGER.company):
+        with pytest.raises(NotFound, match="there is no room"):
+            found(room, "river", company)
+    assert found(room, "river", GLOBEX).found == 1, "what was said stays"
+
+
+@pytest.mark.parametrize("query", HOSTILE, ids=lambda query: ascii(query[:16]))
+def test_a_hostile_query_is_words_like_any_other(room: RoomBench, query: str) -> None:
+    text = "the river, a party 🎉"
+    room.post(ANN, text)
+    assert found(room, query).found == bool({*words_of(text)} & {*words_of(query[:10_000])})
+    if query.strip() and "\0" not in query and "\ud800" not in query and len(query) < 100:
+        room.post(ANN, query)
+        assert found(room, query).found >= int(any(letter.isalnum() for letter in query))
+
+
+def test_what_is_said_again_under_its_key_is_found_once(room: RoomBench) -> None:
+    for _ in range(2):
+        room.post(ANN, "the river", key="k")
+        room.write(ANN, Remember("the river", key="k"))
+        put(room, ANN, "a.txt", "the river", key="k")
+    assert found(room, "river").found == 3
+    row = Write(room.room, ANN, Post("the bridge", key="b"))
+    room.bench.together((write_in_room, row), (write_in_room, row))
+    assert found(room, "bridge").found == 1
+
+
+def test_of_a_file_the_newest_version_is_found_and_the_others_stay(room: RoomBench) -> None:
+    first = put(room, ANN, "plan.txt", "ten beams", key="1")
+    put(room, BOB, "plan.txt", "nine beams of globex", key="1")
+    second = put(room, ANN, "plan.txt", "twelve beams", key="2")
+    best = found(room, "beams twelve ten").items[0]
+    assert (best.id, best.version) == (second.id, 2)
+    assert sorted(snippets(room, "beams")) == ["nine beams of globex", "twelve beams"]
+    assert found(room, "ten").found == 0
+    assert room.read(passages_view, GLOBEX, first.id, 0, 10)[0].text == "ten beams"
+
+
+def test_in_the_index_of_a_file_every_word_is_kept_for_one_room_and_one_reader(tmp_path: Path) -> None:
+    """What others may read is in other lists than one's own: nobody's search walks over it."""
+    place = tmp_path / "s.db"
+    with closing(open_sqlite(place, clock=FakeClock(), random=SeededRandom())) as store:
+        room = RoomBench(Bench(store, FakeClock()))
+        elsewhere = room.make("its own")
+        for where in (room.room, elsewhere):
+            for number in range(5):
+                room.write(ANN, Post(f"river {number}", key=str(number)), where)
+        for readers in ((ACME,), (ACME, GLOBEX)):
+            room.write(ANN, Remember("secret river", readers, key=str(readers)))
+    with closing(sqlite3.connect(place)) as file:
+        kept = file.execute("SELECT room, reader FROM room_entries").fetchall()
+        file.execute("CREATE VIRTUAL TABLE temp.lists USING fts5vocab(main, room_words, row)")
+        lists = dict(file.execute("SELECT term, doc FROM lists WHERE term LIKE '%river'").fetchall())
+    who = {"*": "2a", ACME: ACME.encode().hex(), GLOBEX: GLOBEX.encode().hex()}
+    entries = Counter(f"{room_}_{who[reader]}_river" for room_, reader in kept)
+    assert lists == entries
+    assert sorted(entries.values()) == [1, 2, 5, 5]
+
+
+OLD = """
+INSERT INTO rooms VALUES ('room_r', 'acme', 'n', 'ann', 0)
+INSERT INTO room_seats VALUES ('room_r', 'acme', 'acme'), ('room_r', 'globex', 'acme')
+INSERT INTO room_members VALUES ('room_r', 'globex', '', 'joined', '', '', '', 0)
+INSERT INTO room_messages VALUES ('room_r', 'msg_1', 1, 'acme', 'ann', 'person', 'a river', '[]', '', 0, '', 0, '[]')
+INSERT INTO room_memory VALUES ('room_r', 'mem_all', 2, 'acme', 'ann', 'a river', '', '', '', 0, '[]')
+INSERT INTO room_memory VALUES ('room_r', 'mem_own', 3, 'acme', 'ann', 'a secret river', '', '', '', 0, '[]')
+INSERT INTO room_readers VALUES ('room_r', 'mem_all', '*', 'acme'), ('room_r', 'mem_own', 'acme', 'acme')
+INSERT INTO room_files VALUES ('room_r', 'fil_1', 4, 'acme', 'ann', 'person', 'f', 1, 'm', 1, 'b', 'text', '', 0)
+INSERT INTO room_files VALUES ('room_r', 'fil_2', 5, 'acme', 'ann', 'person', 'f', 2, 'm', 1, 'b', 'text', '', 0)
+INSERT INTO room_passages VALUES ('room_r', 'fil_1', 0, 'acme', 'old'), ('room_r', 'fil_2', 0, 'acme', 'new')
+"""
+LEDGER = """INSERT INTO executions (shard, id, company, agent, definition, state, ownership, fence, next_seq,
+    log_format, active_ms, created_ms, updated_ms)
+VALUES (:shard, 'room_r', '?rooms', '', '', 'waiting', 'parked', 0, 9, 1, 0, 0, 0)"""
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+def test_in_rooms_from_before_there_was_a_search_everything_is_found(
+    request: pytest.FixtureRequest, tmp_path: Path, dialect: str
+) -> None:
+    if dialect == "sqlite":
+        place = tmp_path / "s.db"
+        place.touch()
+        link = open_link(place, {}, writes=True)
+        session: Any = sqlite.Session(link)
+    else:
+        address = as_ordinary_role(request.getfixturevalue("postgres_database"))
+        link = postgres_link.connect(postgres_link.Address(address), {}, writes=True)
+        session = postgres_link.Session(link)
+    steps = load_migrations()
+    [number] = [step.number for step in steps if step.name.endswith("_room_search")]
+    with closing(link):
+        migrate(session, SystemRandom(), steps[: number - 1])
+        with session.exclusive():
+            if dialect == "postgres":
+                link.speak_for(EVERY_COMPANY)
+            session.execute(LEDGER, shard=shard_of("room_r"))
+            for statement in OLD.strip().split("\n"):
+                session.execute(statement)
+        migrate(session, SystemRandom(), steps)
+    store: Store = (
+        open_sqlite(tmp_path / "s.db", clock=FakeClock(), random=SeededRandom())
+        if dialect == "sqlite"
+        else open_postgres(address, random=SeededRandom())
+    )
+    with closing(store), store.read() as reads:
+        reads.speak_for(GLOBEX)
+        page = search(reads, GLOBEX, "room_r", Search("river secret old new"))
+        assert sorted(one.id for one in page.items) == ["fil_2", "mem_all", "msg_1"]
