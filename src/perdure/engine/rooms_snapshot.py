@@ -1,4 +1,8 @@
-"""The room as a wake reads it: what its agent may see, and nothing else. One consistent view."""
+"""The room as a wake reads it: what its agent may see, and nothing else. One consistent view.
+
+Of files it has the passages that have most of the words of what woke the agent. They are data, whoever put them there:
+`rooms/labels.py` makes a label of each.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from typing import Any
 from perdure.core import states
 from perdure.core.codec import Json
 from perdure.core.rooms import MemoryView, MessageView, RoomTaskView
+from perdure.engine.room_search import Search, matching
 from perdure.engine.rooms_members import standing
 from perdure.engine.rooms_read import line_view, message_view, task_view
 from perdure.store.protocol import Reads, Row
@@ -15,6 +20,8 @@ MESSAGES = 50
 TASKS = 50
 LINES = 100
 REFUSALS = 10
+PASSAGES = 8
+"""Of at most `PASSAGE` characters each."""
 
 
 def snapshot(reads: Reads, company: str, agent: str, room: str, cause: str) -> Json:
@@ -29,15 +36,18 @@ def snapshot(reads: Reads, company: str, agent: str, room: str, cause: str) -> J
     tasks = reads.rows("room_tasks_for", room=room, company=company, agent=agent, limit=TASKS)
     lines = reversed(reads.rows("room_memory_last", room=room, company=company, limit=LINES))
     found = reads.row("room", room=room)
+    woken_by = _cause(reads, room, cause)
+    passages = _passages(reads, company, room, woken_by)
     return {
         "room": {"id": room, "name": found["name"] if found is not None else ""},
         "you": f"{company}/{agent}",
-        "woken_by": _cause(reads, room, cause),
+        "woken_by": woken_by,
         "members": [_name(row) for row in reads.rows("room_members", room=room)],
         "messages": [_message(one) for one in messages],
         "tasks": [_task(task_view(row)) for row in tasks],
         "memory": [_line(line_view(reads, room, row)) for row in lines],
         "not_done": _not_done(reads, company, agent, room),
+        **({"passages": passages} if passages else {}),
     }
 
 
@@ -47,12 +57,31 @@ def _not_done(reads: Reads, company: str, agent: str, room: str) -> list[Json]:
     return [{"act": row["act"], "why": row["code"], "rule": row["rule"]} for row in reversed(rows)]
 
 
-def _cause(reads: Reads, room: str, cause: str) -> Json:
+def _cause(reads: Reads, room: str, cause: str) -> dict[str, Json] | None:
     if (row := reads.row("room_message", room=room, id=cause)) is not None:
         names = ("id", "seq", "company", "author", "kind", "text", "addressed", "thread", "at_ms", "steered_by")
         return {"what": "message", **_message(message_view({name: row[name] for name in names}))}
     row = reads.row("room_task", room=room, id=cause)
     return None if row is None else {"what": "task", **_task(task_view(row))}
+
+
+def _passages(reads: Reads, company: str, room: str, cause: dict[str, Json] | None) -> list[Json]:
+    """Return what files say of it, the best first."""
+    if cause is None:
+        return []
+    asked = str(cause.get("text") or cause.get("title") or "")
+    found = matching(reads, company, room, Search(asked, ("file",), PASSAGES))
+    return [
+        {
+            "id": hit.id,
+            "from": f"{hit.company}/{hit.author}",
+            "version": hit.version,
+            "passage": hit.passage,
+            "title": hit.file,
+            "text": text,
+        }
+        for hit, text in found
+    ]
 
 
 def _name(row: Row) -> str:

@@ -32,7 +32,8 @@ def labels_of(room: Room, company: str) -> Labels:
     steered: set[str] = set()
     for item in items_of(room):
         steered |= sources_of(item, company)
-    steered |= {f"file:{one['id']}" for one in room.get(FILES, ())}
+    for one in room.get(FILES, ()):
+        steered |= {f"file:{one['id']}", *sources_of(one, company)}
     secrets = {(owner_of(one), tuple(one["readers"])) for one in withheld(room)}
     return Labels(tuple(sorted(steered)), tuple(sorted(secrets)))
 
