@@ -18,7 +18,16 @@ from perdure.core.codec import Json
 from perdure.core.events import Event, Kind
 from perdure.core.ports import Clock, Random
 from perdure.core.rooms import Act, OpenTask, Post, Remember, Written
-from perdure.core.views import ApprovalView, Decision, EffectView, ExecutionView, Ruling, Started, StartRequest
+from perdure.core.views import (
+    ApprovalView,
+    Decision,
+    EffectView,
+    ExecutionView,
+    ForkEdits,
+    Ruling,
+    Started,
+    StartRequest,
+)
 from perdure.core.work import Answer, Begin, Held, LeasedTask, LeaseRequest, Report, WorkerInfo
 from perdure.errors import Conflict, PerdureError, Unauthorized, Unreachable
 from perdure.wire.api import Api, TaskSource
@@ -152,6 +161,14 @@ class JoinedApi:
     async def send(self, execution: str, text: str, *, by: str = "", dedupe: str | None = None) -> int:
         key = dedupe or f"auto-{self._chance()}"
         return await self.ask(lambda api: api.send(execution, text, by=by, dedupe=key))
+
+    async def fork(
+        self, execution: str, at: int, edits: ForkEdits, *, by: str = "", idempotency_key: str | None = None
+    ) -> Started:
+        """Fork an execution, once: without a key of the caller's it gets one of its own."""
+        key = idempotency_key or f"auto-{self._chance()}"
+        started = await self.ask(lambda api: api.fork(execution, at, edits, by=by, idempotency_key=key))
+        return started if idempotency_key else replace(started, created=True)
 
     async def create_room(self, name: str, *, key: str = "", by: str = "") -> Written:
         key = key or f"auto-{self._chance()}"

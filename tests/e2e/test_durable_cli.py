@@ -94,6 +94,9 @@ def test_a_fork_from_the_command_line_goes_on_with_its_edits(home: Home) -> None
         assert origin.status == "completed"
     made = home.json("executions", "fork", origin.execution_id, "--at", "1", "--edit", "prompt=plain")["id"]
     until(lambda: home.json("executions", "show", made)["execution"]["state"] == "completed", "the fork's end")
+    again = ("executions", "fork", origin.execution_id, "--at", "1", "--idempotency-key", "k")
+    first = home.json(*again)
+    assert home.json(*again) == {"id": first["id"], "created": False}
     refused = home.command("executions", "fork", origin.execution_id, "--at", "1", "--edit", "colour=red")
     assert refused.returncode != 0
     assert "none of prompt=TEXT" in refused.stderr

@@ -10,6 +10,7 @@ import pytest
 import upkept
 from engine_bench import COMPANY, Bench, completion, ref, task
 from perdure.core.blobs import BlobRef, hash_of, reference
+from perdure.core.views import ForkEdits
 from perdure.engine.blobs import (
     GRACE_MS,
     BlobName,
@@ -26,6 +27,7 @@ from perdure.engine.blobs import (
 )
 from perdure.engine.complete import complete
 from perdure.engine.due import Sweep
+from perdure.engine.fork import Fork, fork
 from perdure.engine.park import Finish, Released, finish
 from perdure.engine.retention import forget, set_retention
 from perdure.errors import InvalidInput, NotFound
@@ -77,6 +79,14 @@ def test_a_result_that_refers_to_what_is_not_there_is_refused(bench: Bench, what
     assert bench.kinds(held.execution)[-1] == "task_scheduled"
     assert str(bench.report(held, value={"text": reference(found.hash, 5)})) == "accepted"  # somebody's own words
     assert bench.read(lambda reads: values_of(reads, COMPANY, held.execution)) == []
+
+
+def test_a_fork_uses_the_content_that_its_origin_uses(bench: Bench) -> None:
+    found = stored(bench, b"large")
+    origin = referred(bench, found)
+    bench.do(fork, Fork("exe_fork", COMPANY, origin, bench.execution(origin)["next_seq"] - 1, ForkEdits(), "ann"))
+    assert bench.read(lambda reads: values_of(reads, COMPANY, "exe_fork")) == [found]
+    assert bench.read(lambda reads: values_of(reads, COMPANY, origin)) == [found]
 
 
 def test_content_is_whole_only_with_all_of_its_pieces(bench: Bench) -> None:

@@ -134,7 +134,10 @@ def fork(client: Client) -> None:
     handle.result()
     log = client.runtime.wait(client.runtime.api.events(handle.execution_id))
     at = next(event.seq for event in log if event.kind == "step_recorded")
-    must_be("completed", client, handle.fork(at, by="ops"))
+    made = handle.fork(at, by="ops", idempotency_key="again")
+    must_be("completed", client, made)
+    same = handle.fork(at, by="ops", idempotency_key="again")
+    assert same.execution_id == made.execution_id, f"{same.execution_id} and {made.execution_id} of one key"
 
 
 def schedule(client: Client) -> None:

@@ -244,10 +244,11 @@ def _show_list(found: list[EffectView]) -> None:
     if not found:
         out.print(Text("No effects: no tool that acts was called.", style="dim"))
         return
-    table = grid("OUTCOME", "CALL", "EXECUTION", "ADDRESS", "TRIES", "COST", "SCHEDULED", "RULING")
+    table = grid("OUTCOME", "CALL", "EXECUTION", "ADDRESS", "TRIES", "COST", "SCHEDULED", "NOTE")
     now_ms = round(time.time() * 1000)
     for one in found:
-        ruling = f"{one.ruling} by {phrases.plain(one.ruled_by or 'somebody')}" if one.ruling else ""
+        taken = f"the result of {one.served}" if one.served else ""
+        note = f"{one.ruling} by {phrases.plain(one.ruled_by or 'somebody')}" if one.ruling else taken
         table.add_row(
             state_text(one.outcome),
             Text(phrases.call(one.tool, one.args, 40)),
@@ -256,7 +257,7 @@ def _show_list(found: list[EffectView]) -> None:
             f"{one.attempts}{'!' if one.doubt else ''}",
             phrases.costs(one.cost),
             phrases.ago(one.scheduled_ms, now_ms),
-            ruling,
+            note,
         )
     out.print(table)
     uncertain = next((one for one in found if one.state == states.Task.UNCERTAIN), None)

@@ -259,6 +259,15 @@ def fork(
             "Several at once.",
         ),
     ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            "--idempotency-key",
+            metavar="KEY",
+            show_default=False,
+            help="The same key for the same execution gives the first fork back.",
+        ),
+    ] = None,
     by: By = "",
     server: Server = None,
     as_json: AsJson = False,
@@ -267,17 +276,20 @@ def fork(
 
     An acting call or step that the other made with the same arguments takes its result. For any other, what its author
     gave to stand in for it (simulate=) is run; without that, the fork is paused until it is resumed. prompt and model
-    are an agent's, input and build a durable function's.
+    are an agent's, input and build a durable function's. The reply that an agent's model gave last is edited by its
+    address like a result, with a text or with {"text": …, "tool_calls": […]}.
     """
     from perdure.cli.edits import read_edits
     from perdure.cli.terminal import print_json
 
     edits = read_edits(edit or [])
-    started = ask(server, lambda api: api.fork(execution, at, edits, by=by or _who()))
+    started = ask(server, lambda api: api.fork(execution, at, edits, by=by or _who(), idempotency_key=key))
     if as_json:
         print_json(started)
-    else:
+    elif started.created:
         typer.echo(f"{started.id} goes on from event {at} of {execution}.")
+    else:
+        typer.echo(f"{started.id} was forked from event {at} of {execution} under this key before.")
 
 
 @dataclass(frozen=True, slots=True)

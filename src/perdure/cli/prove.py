@@ -80,6 +80,8 @@ def _show_effect(one: EffectView) -> None:
         out.print(Text("  simulated: it was not done; its author's simulate= stood in for it", style="dim"))
     if one.served:
         out.print(Text(f"  did not run: it was given the result of {one.served}", style="dim"), soft_wrap=True)
+    if one.edited:
+        out.print(Text("  its result was written by who forked this execution; nobody reported it", style="dim"))
     if one.why:
         out.print(Text(f"  {phrases.plain(one.why)}", style="dim"), soft_wrap=True)
     if one.doubt:

@@ -181,17 +181,22 @@ class AgentHandle(Values):
         at: int,
         *,
         by: str = "",
+        idempotency_key: str | None = None,
         **changes: Unpack[ForkChanges],
     ) -> AgentHandle:
         """Begin an execution with this one's log up to `at`: an agent's with another prompt or model, a durable
-        function's with another input or build, either with other results of calls and steps (by address).
+        function's with another input or build, either with other results of calls and steps (by address). Of an agent,
+        the reply that its model gave last may be another, too: its text, or `{"text": …, "tool_calls": […]}`.
 
         What this one did is not done again. Past `at` an acting call or step takes its result if it made the same; else
         what its author gave to stand in for it (`simulate=`) is run; else the fork pauses until somebody resumes it.
-        Raises `Conflict` (`not_forkable`) and `InvalidInput`, which name a place where it can be.
+        The same `idempotency_key` for this execution gives the first fork back. Raises `Conflict` (`not_forkable`) and
+        `InvalidInput`, which name a place where it can be; `Conflict` (`start_key_conflict`) for a key of another fork.
         """
         edits = ForkEdits(**changes)
-        started = await self._runtime.join(self._runtime.api.fork(self.execution_id, at, edits, by=by))
+        api = self._runtime.api
+        asked = api.fork(self.execution_id, at, edits, by=by, idempotency_key=idempotency_key)
+        started = await self._runtime.join(asked)
         return AgentHandle(started.id, self._runtime)
 
     def fork(
@@ -199,9 +204,10 @@ class AgentHandle(Values):
         at: int,
         *,
         by: str = "",
+        idempotency_key: str | None = None,
         **changes: Unpack[ForkChanges],
     ) -> AgentHandle:
-        return self._runtime.wait(self.fork_async(at, by=by, **changes))
+        return self._runtime.wait(self.fork_async(at, by=by, idempotency_key=idempotency_key, **changes))
 
     async def diagnose_async(self) -> list[Finding]:
         """Say why it does not move and which command helps."""

@@ -212,11 +212,14 @@ class HttpApi(
         body = bodies.RulingBody(address, ruling, by, reason, value)
         return await self._post(EffectView, "rule", path, body, safe=False)
 
-    async def fork(self, execution: str, at: int, edits: ForkEdits, *, by: str = "") -> Started:
-        # Not sent again once it may have arrived: it would fork twice.
+    async def fork(
+        self, execution: str, at: int, edits: ForkEdits, *, by: str = "", idempotency_key: str | None = None
+    ) -> Started:
+        # Without a key it is not sent again once it may have arrived: it would fork twice.
         path = routes.fill(routes.FORK, execution=execution)
-        body = bodies.ForkBody(at, edits.prompt, edits.model, dict(edits.results), by, edits.input, edits.build)
-        return await self._post(Started, "fork", path, body, safe=False)
+        changed = (edits.prompt, edits.model, dict(edits.results), by, edits.input, edits.build)
+        body = bodies.ForkBody(at, *changed, idempotency_key)
+        return await self._post(Started, "fork", path, body, safe=idempotency_key is not None)
 
     async def diagnose(self, execution: str) -> list[Finding]:
         found = await self._get(bodies.FindingList, "doctor", routes.fill(routes.DOCTOR, execution=execution))

@@ -80,7 +80,7 @@ class Kind(StrEnum):
     STEP_MAPPED = "step_mapped"
     """A person said that what the log calls one address, the code now calls another. `old`, `new`, `by`, `reason`."""
     FORKED = "forked"
-    """What follows is this execution's own; what stands before was another's. `origin`, `seq`, `edits`, `by`."""
+    """What follows is its own; what stands before was another's. `origin`, `seq`, `head`, `edits`, `by`."""
     STUCK = "stuck"
     """`reason`, `explanation`."""
     COMPLETED = "completed"

@@ -86,6 +86,11 @@ class _Step:
         """Whether a simulation stood in for it."""
         return bool(self.scheduled.data.get("simulated")) or any(event.data.get("simulated") for event in self.told)
 
+    @property
+    def edited(self) -> bool:
+        """Whether somebody who forked the execution wrote its result."""
+        return any(event.data.get("edited") for event in self.told)
+
     def contradictions(self) -> list[Event]:
         """Return one for each holder that said so, however often."""
         return list({one.data.get("fence"): one for one in self.all(Kind.EFFECT_CONTRADICTED)}.values())
@@ -143,7 +148,7 @@ class ModelCalls:
         if event.kind is Kind.TAKEN_OVER:
             self._takeover = event.seq
             return
-        if event.kind is Kind.STEP_RECORDED and _is_model_call(event):
+        if event.kind is Kind.STEP_RECORDED and is_model_call(event):
             self.found.append(_model_call(event, self._takeover))
         if event.kind in ASKED or (event.kind in ANSWERS and event.address not in self._answered):
             self._takeover = 0  # whatever is asked for next is asked for after this
@@ -170,7 +175,7 @@ class InlineSteps:
             self.found.clear()  # the origin's
         if event.kind is Kind.TAKEN_OVER:
             self._takeovers.append(event.seq)
-        if event.kind is Kind.STEP_RECORDED and not _is_model_call(event):
+        if event.kind is Kind.STEP_RECORDED and not is_model_call(event):
             acted = not (_given(event) or event.data.get("simulated"))
             since = self._last.get(_scope(event.address), 0)
             self.found.append(_inline_step(event, [seq for seq in self._takeovers if acted and seq > since]))
@@ -202,7 +207,8 @@ def _inline_step(event: Event, takeovers: list[int]) -> InlineStepView:
     )
 
 
-def _is_model_call(event: Event) -> bool:
+def is_model_call(event: Event) -> bool:
+    """Whether a recorded step is a request to a model, answered or not."""
     value: Any = event.data.get("value")
     return isinstance(value, dict) and "outcome" in value and "requests" in value
 
@@ -257,6 +263,7 @@ def _effect(execution: str, agent: str, step: _Step, now: TaskNow | None) -> Eff
         doubt=_doubt(step, asked["delivery"], now),
         served=step.served(),
         simulated=step.simulated,
+        edited=step.edited,
         cost=total(event.data.get("cost") for event in step.own()),
         seqs=(step.scheduled.seq, *(event.seq for event in step.told)),
     )

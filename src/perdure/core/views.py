@@ -46,7 +46,8 @@ class ForkEdits:
     """What the first message says."""
     model: str | None = None
     results: Mapping[str, Json] = field(default_factory=dict[str, Json])
-    """Results of tool calls, or of a durable function's steps, by address."""
+    """Results of tool calls, or of a durable function's steps, by address; of an agent also its model's last reply, as
+    `reply_to_json` writes one."""
     input: Json = None
     """What a durable function is given. None: what it was given."""
     build: str | None = None
@@ -264,6 +265,8 @@ class EffectView:
     """What its attempts said that they cost, by currency; empty if none said anything."""
     seqs: tuple[int, ...] = ()
     """The events that tell of it."""
+    edited: bool = False
+    """Whether its result was written by who forked the execution: nothing and nobody reported it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,25 +1,24 @@
 """Fork an execution: a new one that begins with a prefix of another's log, edited, and goes on by itself.
 
 What the origin did is not done again. What was open in the prefix takes what the origin heard of it later; of a claim
-that nobody reported on, somebody rules, and it is never armed again. What a fork may do past it is in `forked.py`.
+that nobody reported on, somebody rules, and it is never armed again. `fork_prefix.py` reads what a fork takes over,
+`forked.py` says what it may do past that, and decision 0020 why all this is as it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
-from perdure.core import states
+from perdure.core import codec, states
 from perdure.core.delivery import Delivery
 from perdure.core.events import ANY_DIGEST, ASKED, Event, Kind
-from perdure.core.ids import shard_of
-from perdure.core.ledger import TASK_KINDS
-from perdure.core.rules import TaskRules
-from perdure.core.tokens import TOKEN_ENDS
+from perdure.core.ids import action_key, shard_of
+from perdure.core.ledger import is_model_call
 from perdure.core.views import ForkEdits, Started
-from perdure.engine.forked import Told, as_simulation, ended, hold
-from perdure.engine.query import events_of
+from perdure.engine.fork_prefix import Call, Prefix, read_prefix, refusal, wrong_edit
+from perdure.engine.forked import as_simulation, hold
 from perdure.engine.tags import list_under, tags_in
 from perdure.engine.task import rules_of
 from perdure.engine.wake import put_ready
@@ -44,62 +43,30 @@ class Fork:
     spec: str = ""
     """The edited definition as JSON text, and its fingerprint; empty: the origin's."""
     definition: str = ""
+    start_key: str | None = None
+    """The caller's; its scope is the origin."""
 
     @property
     def build(self) -> str:
         """Of the code that a durable function's fork goes on with; empty: the origin's."""
         return self.edits.build or ""
 
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """A call of the prefix."""
-
-    scheduled: Event
-    last: Event
-    """What is told of it last."""
-    later: Told | None
-    """What it came to in the origin, as far as is known by now."""
-
     @property
-    def over(self) -> Told | None:
-        """What it came to in the prefix itself."""
-        return ended([self.last])
-
-    @property
-    def in_doubt(self) -> bool:
-        """Whether it may have acted, and nobody said how that ended; a ruling to run it once more was the origin's."""
-        return self.over is None and self.last.kind in (Kind.TASK_BEGUN, Kind.TASK_UNCERTAIN, Kind.EFFECT_RULED)
-
-    def simulated(self, rules: TaskRules) -> bool:
-        """Whether what stands in for it is run, as it neither acted nor will."""
-        acts = self.scheduled.data["delivery"] != Delivery.REPEATABLE
-        return acts and rules.simulate and not (self.over or self.in_doubt or self.later)
+    def digest(self) -> str:
+        """Fingerprint of the place and the edits."""
+        return codec.digest(self.at, self.edits.told())
 
 
-@dataclass(slots=True)
-class _Prefix:
-    """What the fork takes over, and what of it is open."""
-
-    events: list[Event]
-    calls: dict[str, _Call]
-    answered: dict[str, Event]
-    """Results that may be edited: of calls, and of steps that a durable function ran itself."""
-    timers: dict[str, Event] = field(default_factory=dict[str, Event])
-    later: dict[str, Event] = field(default_factory=dict[str, Event])
-    """What ended the origin's tokens and children that were open in it."""
+def _keys(row: Fork) -> tuple[str, ...]:
+    return () if row.start_key is None else (f"fork/{row.company}/{row.origin}/{row.start_key}",)
 
 
-_LEFT_OUT = frozenset({Kind.TAKEN_OVER, Kind.PAUSED, Kind.RESUMED, Kind.STUCK})
-"""What happened to the origin's run, not to its work."""
-_ENDS = frozenset({Kind.COMPLETED, Kind.FAILED, Kind.CANCELLED, Kind.CANCEL_REQUESTED})
-_ANSWERS = frozenset({Kind.TASK_COMPLETED, Kind.TASK_FAILED})
-_OF_CALLS = TASK_KINDS - {Kind.EFFECT_CONTRADICTED}
-
-
-@operation()
+@operation(keys=_keys)
 def fork(tx: Tx, rows: Sequence[Fork]) -> Steps[Started | NotFound | Conflict | InvalidInput]:
-    """Make the forks and put them on the ready list. The origins are only read."""
+    """Make the forks and put them on the ready list. The origins are only read, under their locks.
+
+    A known start key gives the first fork back, or `start_key_conflict` if that was another place or other edits.
+    """
     yield [Ref(shard_of(one), one) for row in rows for one in (row.id, row.origin)]
     return [_fork(tx, row) for row in rows]
 
@@ -108,6 +75,10 @@ def _fork(tx: Tx, row: Fork) -> Started | NotFound | Conflict | InvalidInput:
     origin = tx.execution(row.origin)
     if origin is None or origin.company != row.company:
         return NotFound(f"there is no execution {row.origin}. `perdure executions list` shows yours.")
+    if (known := _made_before(tx, row)) is not None:
+        return known
+    if tx.appended(origin.id, 0):
+        tx.write_out()  # so that its last events are found, and have their hashes
     tx.speak_for(EVERY_COMPANY)  # its company may have left the room
     if tx.row("wake_of", execution=origin.id) is not None:
         return Conflict(
@@ -115,12 +86,32 @@ def _fork(tx: Tx, row: Fork) -> Started | NotFound | Conflict | InvalidInput:
             "the agent instead.",
             code="not_forkable",
         )
-    if tx.execution(row.id) is not None:  # made before, and the answer was lost
+    prefix = read_prefix(tx, origin, row.at)
+    if not isinstance(prefix, Prefix):
+        return prefix
+    refused = wrong_edit(row.edits, row.at, origin, prefix) or refusal(origin.id, row.at, prefix)
+    return refused or _make(tx, row, origin, prefix)
+
+
+def _made_before(tx: Tx, row: Fork) -> Started | Conflict | None:
+    if tx.execution(row.id) is not None:  # and the answer was lost
         return Started(row.id, created=True)
-    log = _log(tx, origin)
-    prefix = _read(log, row.at, durable=bool(origin.lane))
-    if (refused := _wrong_edit(row, origin, prefix) or _refusal(row, log, prefix)) is not None:
-        return refused
+    if row.start_key is None:
+        return None
+    known = tx.row("start_key", company=row.company, agent=row.origin, start_key=row.start_key)
+    if known is None:
+        return None
+    if known["digest"] == row.digest:
+        return Started(known["execution"], created=False)
+    return Conflict(
+        f"start key {row.start_key!r} forked execution {row.origin} as {known['execution']}, at another event or with "
+        "other edits. Use a new key for another fork, or send the first one again.",
+        code="start_key_conflict",
+        execution=known["execution"],
+    )
+
+
+def _make(tx: Tx, row: Fork, origin: ExecutionRow, prefix: Prefix) -> Started:
     known = {task["address"]: task for task in tx.rows("tasks_of", shard=origin.shard, execution=origin.id)}
     simulated = {address for address, call in prefix.calls.items() if call.simulated(rules_of(known[address]))}
     made = _create(tx, row, origin)
@@ -134,121 +125,6 @@ def _fork(tx: Tx, row: Fork) -> Started | NotFound | Conflict | InvalidInput:
     else:  # it is about to act, and waits for a person
         made.ownership = states.Ownership.PARKED
     return Started(made.id, created=True)
-
-
-def _log(tx: Tx, row: ExecutionRow) -> list[Event]:
-    stored = tx.rows("events_after", shard=row.shard, execution=row.id, after=0, limit=row.next_seq)
-    return events_of([*stored, *tx.appended(row.id, len(stored))])
-
-
-def _read(log: list[Event], at: int, *, durable: bool) -> _Prefix:
-    prefix = _Prefix([], {}, {})
-    later: dict[str, list[Event]] = {}
-    for event in log:
-        if event.kind in _OF_CALLS:
-            later.setdefault(event.address, []).append(event)
-    for event in log[:at]:
-        if event.kind in _LEFT_OUT:
-            continue
-        prefix.events.append(event)
-        match event.kind:
-            case Kind.TASK_SCHEDULED:
-                prefix.calls[event.address] = _Call(event, event, ended(later[event.address]))
-            case kind if kind in _OF_CALLS:
-                if (call := prefix.calls.get(event.address)) is not None:  # else it is a probe's
-                    prefix.calls[event.address] = replace(call, last=event)
-            case Kind.TIMER_SET:
-                prefix.timers[event.address] = event
-            case Kind.TIMER_FIRED:
-                prefix.timers.pop(event.address, None)
-            case _:
-                pass
-        if event.kind in _ANSWERS or (durable and event.kind is Kind.STEP_RECORDED):
-            prefix.answered[event.address] = event
-    opened = {event.address for event in prefix.events if event.kind in (Kind.WAIT_OPENED, Kind.CHILD_STARTED)}
-    prefix.later = {event.address: event for event in log[at:] if event.address in opened and _ends_for_all(event)}
-    return prefix
-
-
-def _ends_for_all(event: Event) -> bool:
-    """Whether it ends a wait for whoever has it in its log: an approval is of one act, the origin's."""
-    return event.kind is Kind.CHILD_ENDED or (
-        event.kind is Kind.WAIT_RESOLVED and event.data.get("decision") in TOKEN_ENDS
-    )
-
-
-def _wrong_edit(row: Fork, origin: ExecutionRow, prefix: _Prefix) -> InvalidInput | None:
-    """Return why these edits make no sense, for what they are made on."""
-    what = f"execution {origin.id} is of {'the durable function' if origin.lane else 'the agent'} {origin.agent}"
-    unfit = "prompt" if row.edits.prompt is not None else "model" if row.edits.model is not None else None
-    if origin.lane and unfit:
-        return InvalidInput(f"{what}, which has no {unfit}: edit its input instead.", fields=[unfit])
-    unfit = "input" if row.edits.input is not None else "build" if row.edits.build is not None else None
-    if not origin.lane and unfit:
-        return InvalidInput(f"{what}, which has no {unfit}: edit its prompt or model instead.", fields=[unfit])
-    for address in row.edits.results:
-        event = prefix.answered.get(address)
-        if event is None:
-            return InvalidInput(
-                f"there is no result of {address!r} up to seq {row.at}; those there are: "
-                f"{', '.join(sorted(prefix.answered)) or 'none'}.",
-                fields=["results"],
-            )
-        error = event.data.get("error")
-        if isinstance(error, dict) and error.get("retry_ms") is not None:  # pyright: ignore[reportUnknownMemberType] - JSON
-            return InvalidInput(
-                f"{address!r} failed and was tried again: edit the result of its last try, or fork it before, at "
-                f"{event.seq - 1} or earlier.",
-                fields=["results"],
-            )
-    return None
-
-
-def _refusal(row: Fork, log: list[Event], prefix: _Prefix) -> Conflict | InvalidInput | None:
-    """Return why there can be no fork at this place with these edits."""
-    if not 1 <= row.at <= len(log):
-        return InvalidInput(f"at is {row.at}; the log of {row.origin} goes from 1 to {len(log)}.", fields=["at"])
-    ended = next((event for event in prefix.events if event.kind in _ENDS), None)
-    if ended is not None:
-        return Conflict(
-            f"at seq {ended.seq} execution {row.origin} was {ended.kind.replace('_', ' ')}: fork it before, at "
-            f"{ended.seq - 1} or earlier.",
-            code="not_forkable",
-        )
-    first = _first_open_wait(prefix)
-    if first is not None:
-        return Conflict(
-            f"at seq {row.at} execution {row.origin} still needs what it asked for at seq {first.seq} "
-            f"({first.data.get('kind', first.kind)} at {first.address!r}), which is the origin's alone: fork it at "
-            f"{first.seq - 1} or earlier, and the fork asks for its own.",
-            code="not_forkable",
-        )
-    return None
-
-
-def _first_open_wait(prefix: _Prefix) -> Event | None:
-    """Return the first wait whose answer, or whose use, lies past the prefix: an approval, a token, a child."""
-    open_: dict[str, Event] = {}
-    for event in prefix.events:
-        match event.kind:
-            case Kind.WAIT_OPENED if event.data.get("kind") != "signal":
-                open_[event.address] = event
-            case Kind.CHILD_STARTED:
-                open_[event.address] = event
-            case Kind.CHILD_ENDED:
-                open_.pop(event.address, None)
-            case Kind.WAIT_RESOLVED if _is_over(event):
-                open_.pop(event.address, None)
-            case Kind.TASK_SCHEDULED:
-                open_.pop(str(event.data.get("approval")), None)
-            case _:
-                pass
-    return next((event for address, event in open_.items() if address not in prefix.later), None)
-
-
-def _is_over(event: Event) -> bool:
-    """Whether nothing is left to be done with an answer: a yes to a call is used by the call."""
-    return event.data.get("decision") not in ("approve", "edit")
 
 
 def _create(tx: Tx, row: Fork, origin: ExecutionRow) -> ExecutionRow:
@@ -272,6 +148,9 @@ def _create(tx: Tx, row: Fork, origin: ExecutionRow) -> ExecutionRow:
     tx.create(made)
     born = tx.row("lineage_of", shard=origin.shard, execution=origin.id)
     tags = None if born is None else born["tags"]
+    if row.start_key is not None:  # nobody else takes it meanwhile: the origin is locked
+        key = {"company": row.company, "agent": origin.id, "start_key": row.start_key}
+        tx.run("insert_start_key", **key, execution=made.id, digest=row.digest, now_ms=tx.now_ms)
     tx.run("insert_origin", shard=made.shard, execution=made.id, origin=origin.id, origin_seq=row.at, tags=tags)
     list_under(tx, made, tags_in(tags))
     if row.spec:
@@ -286,7 +165,7 @@ def _create(tx: Tx, row: Fork, origin: ExecutionRow) -> ExecutionRow:
     return made
 
 
-def _copy(tx: Tx, row: Fork, made: ExecutionRow, prefix: _Prefix, simulated: set[str]) -> None:
+def _copy(tx: Tx, row: Fork, made: ExecutionRow, prefix: Prefix, simulated: set[str]) -> None:
     """Append the prefix with the edits. What stands behind one was asked for in other words than a run of the fork asks
     with: its fingerprint then matches any. Of an agent, those are the model's replies; of a durable function, all."""
     edits = row.edits
@@ -299,23 +178,32 @@ def _copy(tx: Tx, row: Fork, made: ExecutionRow, prefix: _Prefix, simulated: set
             data = {**data, **({} if given is None else {"input": given}), "definition": made.definition}
         if edited and (kind is Kind.STEP_RECORDED or (made.lane and kind in ASKED)):
             digest = ANY_DIGEST
-        if event is prefix.answered.get(event.address) and event.address in edits.results:
+        if event.address in edits.results and event is prefix.editable(event.address):
             edited = True
-            facts = {name: fact for name, fact in data.items() if name not in ("error", "code", "value")}
-            data = {**facts, "value": edits.results[event.address]}
-            kind = Kind.TASK_COMPLETED if kind in _ANSWERS else kind
-        if event.address in simulated and kind is Kind.TASK_SCHEDULED:
+            data = _edited(event, edits.results[event.address], reply=not prefix.durable and is_model_call(event))
+            kind = Kind.TASK_COMPLETED if kind is Kind.TASK_FAILED else kind
+        if kind is Kind.TASK_SCHEDULED and event.address in simulated:
             data = {**data, "simulated": True}
+        if kind is Kind.TASK_SCHEDULED and prefix.calls[event.address].to_be_made:
+            data = {**data, "key": action_key(made.id, event.address)}  # an act of the fork's own, and no other try
         tx.append(made, kind, event.address, digest, data)
     for event in prefix.timers.values():
         tx.run("insert_timer", shard=made.shard, execution=made.id, address=event.address, due_ms=event.data["due_ms"])
-    facts = {"origin": row.origin, "seq": row.at, "edits": edits.told(), "by": row.by}
+    facts = {"origin": row.origin, "seq": row.at, "head": prefix.head, "edits": edits.told(), "by": row.by}
     tx.append(made, Kind.FORKED, data=facts)
     for event in prefix.later.values():
         tx.append(made, event.kind, event.address, data={**event.data, "origin": row.origin})
 
 
-def _keep_task(tx: Tx, row: Fork, made: ExecutionRow, call: _Call, task: dict[str, Any]) -> None:
+def _edited(event: Event, value: codec.Json, *, reply: bool) -> dict[str, Any]:
+    """Return what an event says once its value is another, which nobody reported."""
+    facts = {name: fact for name, fact in event.data.items() if name not in ("error", "code", "value")}
+    if reply:
+        value = {"outcome": "replied", "requests": event.data["value"]["requests"], "failures": [], "reply": value}
+    return {**facts, "value": value, "edited": True}
+
+
+def _keep_task(tx: Tx, row: Fork, made: ExecutionRow, call: Call, task: dict[str, Any]) -> None:
     """Give a call of the prefix its row, and one that was open in it an end, or somebody who decides."""
     address = call.scheduled.address
     answer = call.over or call.later

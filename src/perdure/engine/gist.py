@@ -44,6 +44,9 @@ class Gist:
         match event.kind:
             case Kind.STEP_RECORDED:
                 self._reply(reply_in(event))
+            case Kind.FORKED:  # what stands before was paid by the origin
+                self._replies = self._input_tokens = self._output_tokens = 0
+                self._cost, self._unpriced = 0.0, False
             case Kind.PAUSED | Kind.STUCK:
                 self.halted[event.kind] = said["message"] or None
             case Kind.SIGNAL:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +55,7 @@ from perdure.server.direct_room_files import DirectRoomFiles
 from perdure.server.direct_schedules import DirectSchedules
 from perdure.server.direct_secrets import DirectSecrets
 from perdure.server.direct_waits import DirectWaits
+from perdure.server.edits import with_replies
 from perdure.server.heard import Heard
 from perdure.store.protocol import Reads
 from perdure.store.tx import Note
@@ -290,17 +292,22 @@ class DirectApi(
         [effect] = await self._bridge.read(lambda reads: ledger.effects_view(reads, self._company, given))
         return effect
 
-    async def fork(self, execution: str, at: int, edits: ForkEdits, *, by: str = "") -> Started:
+    async def fork(
+        self, execution: str, at: int, edits: ForkEdits, *, by: str = "", idempotency_key: str | None = None
+    ) -> Started:
         spec, definition = "", ""
         changed = {"model": edits.model, "build": edits.build}
-        if given := {name: value for name, value in changed.items() if value is not None}:
+        given = {name: value for name, value in changed.items() if value is not None}
+        if given or edits.results:
             row = await self._bridge.read(lambda reads: query.execution_row_of(reads, self._company, execution))
             found = value_of(row["spec"], f"the definition of execution {execution}")
-            if given.keys() <= found.keys():  # else it is refused, as an edit of what it has not
+            edits = edits if row["lane"] else replace(edits, results=with_replies(edits.results))
+            if given and given.keys() <= found.keys():  # else it is refused, as an edit of what it has not
                 spec = codec.encode_json({**found, **given})
                 _, definition, _ = _read_definition(spec)
         id = new_id("exe", self._node.parts.clock, self._node.parts.random)
-        return await self._bridge.ask(fork, Fork(id, self._company, execution, at, edits, by, spec, definition))
+        wish = Fork(id, self._company, execution, at, edits, by, spec, definition, idempotency_key)
+        return await self._bridge.ask(fork, wish)
 
     async def diagnose(self, execution: str) -> list[Finding]:
         workers = await self.workers()

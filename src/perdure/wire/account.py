@@ -48,23 +48,26 @@ class Account:
     model_calls: tuple[ModelCallView, ...]
     steps: tuple[InlineStepView, ...] = ()
     """Those that a durable function ran itself."""
+    forked: Event | None = None
+    """Where the log of a fork begins to be its own."""
 
 
 async def account_of(api: Api, execution: str) -> Account:
     """Read a whole log, follow its chain, and tell what it says. Raises `NotFound`."""
-    follower, calls, steps, page = Follower(execution), ModelCalls(), InlineSteps(), None
+    follower, calls, steps, page, forked = Follower(execution), ModelCalls(), InlineSteps(), None, None
     async for page in pages_of(api, execution):
         follower.take(page.links)
         links = [] if follower.broken else [link for link in page.links if link.seq <= page.events]  # no evidence
         for event in map(event_of, links):
             calls.take(event)
             steps.take(event)
+            forked = event if event.kind is Kind.FORKED else forked
     assert page is not None
     found = verified(execution, follower.end(page.head, page.last_seq))
     if not found.holds:
         return Account(found, page.agent, page.state, (), ())
     effects = [one async for one in all_effects(api, execution)]  # with the attempts under way, which no log knows
-    return Account(found, page.agent, page.state, tuple(effects), tuple(calls.found), tuple(steps.found))
+    return Account(found, page.agent, page.state, tuple(effects), tuple(calls.found), tuple(steps.found), forked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +135,15 @@ def verdict_of(found: Account) -> tuple[str, bool | None]:
 def _covered(found: Account) -> str:
     log = found.verified
     older = f"; the first {log.unhashed} are older than the chain and not covered" if log.unhashed else ""
-    return f"all {plural(log.events, 'event')} hashed, up to {log.head or 'none'}{older}"
+    return f"all {plural(log.events, 'event')} hashed, up to {log.head or 'none'}{older}{_copied(found.forked)}"
+
+
+def _copied(forked: Event | None) -> str:
+    """Say whose the first events are: this chain proves that they were copied, and the origin's that they happened."""
+    if forked is None:
+        return ""
+    head = forked.data.get("head") or "none"
+    return f"; those before {forked.seq} are copies of {forked.data['origin']}, up to its hash {head}"
 
 
 async def pages_of(api: Api, execution: str) -> AsyncIterator[LogPage]:

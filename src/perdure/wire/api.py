@@ -162,10 +162,14 @@ class Api(WaitsApi, SchedulesApi, QueuesApi, RoomsApi, RoomFilesApi, CompaniesAp
         """Say what an uncertain effect was. Raises `Conflict` (`not_uncertain`)."""
         ...
 
-    async def fork(self, execution: str, at: int, edits: ForkEdits, *, by: str = "") -> Started:
+    async def fork(
+        self, execution: str, at: int, edits: ForkEdits, *, by: str = "", idempotency_key: str | None = None
+    ) -> Started:
         """Begin an execution with the log of another up to `at`, edited. What the other did is not done again.
 
-        Raises `NotFound`; `Conflict` (`not_forkable`) where there can be no fork, and `InvalidInput`, naming a place.
+        The same key for the same origin gives the first fork back. Raises `NotFound`; `Conflict` (`not_forkable`) where
+        there can be no fork, (`start_key_conflict`) for the same key at another place or with other edits, and
+        `InvalidInput`, naming a place.
         """
         ...
 

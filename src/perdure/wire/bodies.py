@@ -242,8 +242,9 @@ class MapBody:
 
 @dataclass(frozen=True, slots=True)
 class ForkBody:
-    """Where to fork an execution, and what is to be different. `results`: of tool calls and steps, by address. `prompt`
-    and `model` are of agents, `input` and `build` of durable functions."""
+    """Where to fork an execution, and what is to be different. `results`: of calls and steps, by address, and of an
+    agent the model's last reply: its text, or `text` and `tool_calls`. `prompt` and `model` are of agents, `input` and
+    `build` of durable functions. The same `idempotency_key` for the same origin gives the first fork back."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
     at: int
@@ -253,6 +254,7 @@ class ForkBody:
     by: str = ""
     input: Json = None
     build: str | None = None
+    idempotency_key: str | None = None
 
     @property
     def edits(self) -> ForkEdits:

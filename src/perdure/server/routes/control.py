@@ -294,9 +294,17 @@ async def cancel(call: Caller, execution: str, body: ReasonBody | None = None) -
     return Response(status_code=202)
 
 
-@router.post(routes.FORK, status_code=201, response_model=Started, summary="Begin an execution with a part of another")
+@router.post(
+    routes.FORK,
+    status_code=201,
+    response_model=Started,
+    summary="Begin an execution with a part of another",
+    responses={200: {"model": Started, "description": "The idempotency key had been used: the first fork"}},
+)
 async def fork(call: Caller, execution: str, body: ForkBody) -> Response:
-    return _reply(await call.api.fork(execution, body.at, body.edits, by=call.by(body.by)), 201)
+    by, key = call.by(body.by), body.idempotency_key
+    started = await call.api.fork(execution, body.at, body.edits, by=by, idempotency_key=key)
+    return _reply(started, 201 if started.created else 200)
 
 
 @router.get(routes.TASKS, response_model=TaskList, summary="The tool calls of an execution")

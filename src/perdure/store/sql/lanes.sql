@@ -45,6 +45,12 @@ VALUES (:shard, :execution, :origin, :origin_seq, :tags);
 SELECT seq, kind, address, digest, data, at_ms FROM events
 WHERE shard = :shard AND execution = :execution AND address = :address ORDER BY seq;
 
+-- name: events_behind
+-- What a log says, behind an event, about some addresses, given as {address: 1}.
+SELECT seq, kind, address, digest, data, at_ms FROM events
+WHERE shard = :shard AND execution = :execution AND seq > :after
+  AND address IN (SELECT w.key FROM json_each(:wanted) w) ORDER BY seq;
+
 -- name: pauses_of
 -- When an execution was paused, at which step if at one, and when resumed.
 SELECT seq, kind, address FROM events
