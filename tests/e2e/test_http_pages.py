@@ -156,7 +156,7 @@ async def test_old_links_and_sessions_are_good_for_nothing(tmp_path: Path) -> No
 
 async def test_the_pages_are_open_and_hold_nothing_but_themselves(tmp_path: Path) -> None:
     async with serving(tmp_path / "s.db") as server:
-        for path in ("/", "/executions", "/executions/exe_1/events", "/approvals", "/login"):
+        for path in ("/", "/executions", "/executions/exe_1/events", "/compare/exe_1/exe_2", "/approvals", "/login"):
             reply = await ask(server, "GET", path)
             assert (reply.status, reply.headers["content-type"]) == (200, "text/html; charset=utf-8"), path
             assert reply.headers["cache-control"] == "no-cache"

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -91,6 +92,16 @@ def read_mail() -> str:
     return HOSTILE + "".join(f"line {number} <img src=x onerror=window.hacked=1>\n" for number in range(110_000))
 
 
+@tool(delivery="repeatable")
+def measure(place: str) -> dict[str, object]:
+    """Measure the weather.
+
+    Args:
+        place: Where.
+    """
+    return {"place": place, "degrees": 12, "wind": "north-west", "rain": False}
+
+
 ANSWER = """\
 ## Order 1234
 
@@ -123,6 +134,15 @@ ship_script = [
 hostile_script = [call("read_mail", {}, text=HOSTILE), say(HOSTILE)]
 
 
+def forecaster(request: ModelRequest) -> ModelReply:
+    """Measure in the places that the first message names, and say how warm it is in each."""
+    places = request.messages[0].text.split(" and ")
+    if turns(request) == 0:
+        return together(*(call("measure", {"place": place}, text=f"I measure in {place}. ") for place in places))
+    told = [json.loads(one.text) for one in request.messages if one.role == "tool"]
+    return say("; ".join(f"{one['place']} has {one['degrees']} degrees" for one in told), usage=USAGE, cost_usd=0.0021)
+
+
 def packer(request: ModelRequest) -> ModelReply:
     """Pack the box that the first message names."""
     box = request.messages[0].text.split()[-1]
@@ -138,5 +158,12 @@ desk = Agent(name="refund-desk", model="scripted/desk", tools=[look_up, refund],
 shipping = Agent(name="shipping", model="scripted/ship", tools=[ship], instructions="Ship parcels.")
 packing = Agent(name="packing", model="scripted/pack", tools=[look_up, pack, weigh], instructions="Pack boxes.")
 mailbox = Agent(name="mailbox", model="scripted/hostile", tools=[read_mail], instructions="Read mail.")
-AGENTS = {"desk": desk, "shipping": shipping, "packing": packing, "mailbox": mailbox}
-SCRIPTS = {"desk": "desk_script", "ship": "ship_script", "pack": "packer", "hostile": "hostile_script"}
+weather = Agent(name="weather", model="scripted/weather", tools=[measure], instructions="Tell the weather.")
+AGENTS = {"desk": desk, "shipping": shipping, "packing": packing, "mailbox": mailbox, "weather": weather}
+SCRIPTS = {
+    "desk": "desk_script",
+    "ship": "ship_script",
+    "pack": "packer",
+    "hostile": "hostile_script",
+    "weather": "forecaster",
+}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -78,6 +79,18 @@ class House:
     def begun(self, name: str, attempt: int) -> dict[str, Any]:
         """Say whether a tool that waits has begun its nth attempt."""
         return {"begun": (self.gates / f"{name}.begun-{attempt}").exists()}
+
+    def run_test(self, agent: str, text: str) -> dict[str, Any]:
+        """Run a test that the UI made of a run, over one of the agents here; return what it said if it failed."""
+        folder = self.folder / f"test-{agent}"
+        folder.mkdir()
+        (folder / "your_module.py").write_text(f"from agents import {agent} as agent\n", encoding="utf-8")
+        (folder / "copied.py").write_text(text, encoding="utf-8")
+        [name] = re.findall(r"^def (test_\w+)", text, re.MULTILINE)
+        code = f"import pathlib, copied; copied.{name}(pathlib.Path('.'))"
+        environ = {name: value for name, value in self._environ().items() if not name.startswith("PERDURE_")}
+        said = subprocess.run([sys.executable, "-c", code], cwd=folder, env=environ, capture_output=True, text=True)
+        return {"failed": said.stderr if said.returncode else ""}
 
     def link(self) -> dict[str, Any]:
         """Return another link."""

@@ -223,6 +223,100 @@ test("hostile output stays text, and five megabytes of it do not freeze the page
   await page.close();
 });
 
+test("a fork goes on with another result, and the two are compared", async () => {
+  await served("weather");
+  const id = await house.start("weather", "Hamburg");
+  await ended(id);
+  const page = await open(`/executions/${id}`);
+  await page.locator("summary").filter({ hasText: "measure" }).click();
+  await page.locator("details").filter({ hasText: "measure" }).getByRole("button", { name: "Fork from here" }).click();
+  await accessible(page, "fork");
+  const field = page.getByLabel("Its result, as JSON");
+  await field.fill("{ nonsense");
+  await page.getByText("Its result: this is not JSON.").waitFor();
+  assert.ok(await page.getByRole("dialog").getByRole("button", { name: "Fork" }).isDisabled());
+  await field.fill('{"place": "Hamburg", "degrees": 31, "wind": "none", "rain": false}');
+  await page.getByRole("dialog").getByRole("button", { name: "Fork" }).click();
+  await page.getByText("Hamburg has 31 degrees").first().waitFor();
+  const fork = new URL(page.url()).pathname.split("/").at(-1);
+  assert.notEqual(fork, id);
+  assert.equal((await ask(`/v1/executions/${fork}`)).usage.model_calls, 1); // what the origin paid, it did not
+  await page.getByText("Forked from").waitFor();
+  await page.getByRole("link", { name: "Compare them" }).click();
+  await page.getByRole("button", { name: "First difference: measure" }).waitFor();
+  const first = page.locator("details[open]").filter({ hasText: "First difference" });
+  await first.getByText('"degrees": 12').waitFor();
+  await first.getByText('"degrees": 31').waitFor();
+  await page.getByText("only right:").first().waitFor({ state: "attached" });
+  await accessible(page, "compare");
+  assert.deepEqual(page.problems, []);
+  await page.close();
+});
+
+test("a fork has another prompt, or another reply in its model's place; what cannot be forked is said", async () => {
+  await served("weather");
+  const id = await house.start("weather", "Hamburg");
+  await ended(id);
+  const page = await open(`/executions/${id}`);
+  await page.getByRole("button", { name: "Fork", exact: true }).click();
+  await page.getByLabel("Prompt").fill("Bremen and Kiel");
+  await page.getByRole("dialog").getByRole("button", { name: "Fork" }).click();
+  await page.getByText("Bremen has 12 degrees; Kiel has 12 degrees").first().waitFor();
+  await page.goto(`${house.url}/executions/${id}`);
+  const turn = page.locator("article").filter({ hasText: "Model, turn 2" });
+  await turn.getByRole("button", { name: "Fork from here" }).click();
+  await page.getByLabel("What the model says").fill("I do not know.");
+  await page.getByLabel("Last event that it takes over").fill("2");
+  await page.getByRole("dialog").getByRole("button", { name: "Fork" }).click();
+  await page.getByRole("dialog").getByRole("alert").filter({ hasText: "there is no result of 'turn 2/model'" }).waitFor();
+  const { items } = await ask(`/v1/executions/${id}/events`);
+  await page.getByLabel("Last event that it takes over").fill(`${items.find((one) => one.address === "turn 2/model").seq}`);
+  await page.getByRole("dialog").getByRole("button", { name: "Fork" }).click();
+  await page.getByText("I do not know.").first().waitFor();
+  const fork = new URL(page.url()).pathname.split("/").at(-1);
+  await ended(fork);
+  assert.equal((await ask(`/v1/executions/${fork}`)).usage.cost_usd, 0);
+  await page.close();
+});
+
+test("a run is copied as a test, and that passes", async () => {
+  await served("weather");
+  await served("desk");
+  const [weather, desk] = [await house.start("weather", "Hamburg and Bremen"), await house.start("desk", "Order 1234 never arrived.")];
+  await until("an approval", async () => (await ask(`/v1/approvals?execution=${desk}`)).items.length === 1);
+  const [asked] = (await ask(`/v1/approvals?execution=${desk}`)).items;
+  await browser.request.post(`${house.url}/v1/approvals/${asked.id}/decision`, { data: { decision: "approve", digest: asked.digest }, headers: { origin: house.url } });
+  await browser.grantPermissions(["clipboard-read", "clipboard-write"], { origin: house.url });
+  for (const [agent, id] of Object.entries({ weather, desk })) {
+    await ended(id);
+    const page = await open(`/executions/${id}`);
+    await page.getByRole("button", { name: "Copy as test" }).click();
+    await page.getByRole("button", { name: "Copied" }).waitFor();
+    const text = await page.evaluate(() => navigator.clipboard.readText());
+    assert.match(text, /_goes_as_recorded/);
+    assert.deepEqual(await house.do("run_test", { agent, text }), { failed: "" });
+    await page.close();
+  }
+});
+
+test("the graph shows what led to what, and folds it by turn", async () => {
+  await served("weather");
+  const id = await house.start("weather", "Hamburg and Bremen and Kiel");
+  await ended(id);
+  const page = await open(`/executions/${id}/graph`);
+  const picture = page.getByRole("region", { name: "Picture" });
+  await picture.getByText("Turn 1").waitFor();
+  assert.equal(await picture.getByText("measure").count(), 3);
+  await accessible(page, "graph");
+  await page.getByRole("button", { name: "Fold all", exact: true }).click();
+  await picture.getByText("3 calls").waitFor();
+  assert.equal(await picture.getByText("measure").count(), 0);
+  await picture.getByRole("button", { name: /Turn 1/ }).click();
+  await picture.getByText("measure").first().click();
+  await page.getByRole("region", { name: "Tasks" }).getByRole("button", { name: "Fork from here" }).waitFor();
+  await page.close();
+});
+
 test("tabs share one connection", async () => {
   const pages = [await open("/executions"), await open("/executions"), await open("/approvals")];
   for (const page of pages) await page.getByText("Live").waitFor();

@@ -20,6 +20,8 @@ try {
   const again = await house.do("start_server");
   await house.do("open_gate", { name: "k" });
   const live = await house.start("packing", "Please pack box live", ["warehouse"]);
+  await house.do("start_worker", { name: "worker-3", agents: ["weather"] });
+  const forecast = await house.start("weather", "Hamburg and Bremen and Kiel");
   const mail = await house.start("mailbox", "Read my mail");
   await house.begun("live", 1);
   const page = browser.pages()[0] ?? (await browser.newPage());
@@ -32,6 +34,11 @@ try {
   await page.getByRole("table", { name: "Executions" }).waitFor();
   await until("the uncertain effect", async () => (await (await page.request.get(`${house.url}/v1/effects?state=uncertain`)).json()).items.length > 0).catch((error) => console.log(error.message));
   await until("the end of the killed run", async () => (await (await page.request.get(`${house.url}/v1/executions/${killed}`)).json()).state === "completed").catch((error) => console.log(error.message));
+  await until("the end of the forecast", async () => (await (await page.request.get(`${house.url}/v1/executions/${forecast}`)).json()).state === "completed");
+  const { items } = await (await page.request.get(`${house.url}/v1/executions/${forecast}/events`)).json();
+  const measured = items.find((one) => one.kind === "task_completed");
+  const edited = { at: measured.seq, results: { [measured.address]: { ...measured.data.value, degrees: 31, wind: "none" } } };
+  const { id: other } = await (await page.request.post(`${house.url}/v1/executions/${forecast}/fork`, { data: edited, headers: { origin: house.url } })).json();
   const pages = {
     executions: "/executions",
     "executions-empty": "/executions?agent=nobody",
@@ -45,6 +52,10 @@ try {
     running: `/executions/${live}/timeline`,
     hostile: `/executions/${mail}`,
     approvals: "/approvals",
+    graph: `/executions/${forecast}/graph`,
+    "graph-killed": `/executions/${killed}/graph`,
+    compare: `/compare/${forecast}/${other}`,
+    forked: `/executions/${other}`,
   };
   for (const [name, path] of Object.entries(pages)) {
     await page.goto(house.url + path);
@@ -55,6 +66,11 @@ try {
   await page.getByRole("button", { name: "Edit" }).click();
   await page.waitForTimeout(300);
   await shoot("edit");
+  await page.goto(`${house.url}/executions/${forecast}/tasks`);
+  await page.getByRole("button", { name: "measure" }).first().click();
+  await page.getByRole("button", { name: "Fork from here" }).click();
+  await page.waitForTimeout(300);
+  await shoot("fork");
   await house.do("kill_server");
   await page.goto(`${house.url}/executions`).catch(() => {});
   await house.do("start_server");

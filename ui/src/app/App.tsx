@@ -1,7 +1,7 @@
 /** Which page an address shows, and whether anybody is signed in to see it. */
 
 import { QueryClient, QueryClientProvider, useQuery } from "@tanstack/react-query";
-import { useEffect } from "react";
+import { lazy, Suspense, useEffect } from "react";
 import { Redirect, Route, Switch, useLocation } from "wouter";
 import { api, onSignedOut, taken } from "../api/client";
 import { ApiError } from "../api/errors";
@@ -12,6 +12,8 @@ import { Executions } from "../executions/Executions";
 import { Execution } from "../execution/Execution";
 import { Login } from "../login/Login";
 import { Shell } from "./Shell";
+
+const Compare = lazy(async () => ({ default: (await import("../compare/Compare")).Compare }));
 
 const client = new QueryClient({
   defaultOptions: {
@@ -62,6 +64,13 @@ function Door() {
         </Route>
         <Route path="/executions" component={Executions} />
         <Route path="/executions/:id/:tab?">{({ id, tab }) => <Execution key={id} id={id} tab={tab ?? ""} />}</Route>
+        <Route path="/compare/:left/:right">
+          {({ left, right }) => (
+            <Suspense fallback={<Loading what="both executions" />}>
+              <Compare key={`${left} ${right}`} left={left} right={right} />
+            </Suspense>
+          )}
+        </Route>
         <Route path="/approvals/:id?">{({ id }) => <Approvals chosen={id ?? ""} />}</Route>
         <Route>
           <Empty icon="question" title="There is no such page">

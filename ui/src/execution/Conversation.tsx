@@ -6,6 +6,8 @@ import { Status } from "../design/Status";
 import { Ago, Span } from "../design/Time";
 import { shown } from "../log/event";
 import type { Entry, ModelStep, News, Story, ToolStep } from "../log/story";
+import { modelPlace, toolPlace } from "./edits";
+import { ForkButton } from "./Fork";
 import { Markdown } from "../text/Markdown";
 import { Long, Plain } from "../text/Text";
 import { count, duration } from "../text/time";
@@ -33,6 +35,7 @@ const SAID: Record<string, { readonly who: string; readonly icon: IconName; read
   started: { who: "Input", icon: "user", tone: "tone-off" },
   message: { who: "Message", icon: "user", tone: "tone-off" },
   paused: { who: "Paused", icon: "pause", tone: "tone-hold" },
+  forked: { who: "Forked", icon: "fork", tone: "tone-hold" },
   resumed: { who: "Resumed", icon: "play", tone: "tone-run" },
   stuck: { who: "Stuck", icon: "alert", tone: "tone-bad" },
   stop_requested: { who: "Asked to stop", icon: "stop", tone: "tone-off" },
@@ -67,7 +70,7 @@ function Note({ icon, tone, children }: { icon: IconName; tone: string; children
   );
 }
 
-function Speaker({ icon, tone, name, atMs, more }: { icon: IconName; tone: string; name: string; atMs: number; more?: React.ReactNode }) {
+function Speaker({ icon, tone, name, atMs, more, end }: { icon: IconName; tone: string; name: string; atMs: number; more?: React.ReactNode; end?: React.ReactNode }) {
   return (
     <div className="flex flex-wrap items-center gap-2.5">
       <span className={`toned ${tone} flex size-7 items-center justify-center rounded-full`}>
@@ -78,6 +81,7 @@ function Speaker({ icon, tone, name, atMs, more }: { icon: IconName; tone: strin
         <Ago atMs={atMs} />
       </span>
       {more}
+      {end ? <span className="ml-auto">{end}</span> : null}
     </div>
   );
 }
@@ -109,9 +113,10 @@ function Turn({ step, tools }: { step: ModelStep; tools: readonly ToolStep[] }) 
         atMs={step.endedMs}
         more={
           <span className="text-sm text-faint">
-            {step.model ? <Plain text={step.model} /> : null} · <Span fromMs={step.startedMs} toMs={step.endedMs} /> · {count(step.tokens.input)} in, {count(step.tokens.output)} out
+            {step.model ? <Plain text={step.model} /> : null} · {step.from ? FROM[step.from] : <Span fromMs={step.startedMs} toMs={step.endedMs} />} · {count(step.tokens.input)} in, {count(step.tokens.output)} out
           </span>
         }
+        end={<ForkButton place={modelPlace(step)} />}
       />
       <div className="ml-9.5 flex flex-col gap-2 max-sm:ml-0">
         {step.repeated > 0 ? (
@@ -153,8 +158,12 @@ function Turn({ step, tools }: { step: ModelStep; tools: readonly ToolStep[] }) 
   );
 }
 
+/** Whose a step is, in a fork. */
+const FROM = { origin: "taken over", edit: "edited when it was forked" } as const;
+
 export function ToolCard({ step }: { step: ToolStep }) {
   const tries = step.attempts.length;
+  const place = toolPlace(step);
   const loud = step.state === "uncertain" || step.state === "asked" || step.state === "dead";
   return (
     <details className="card group/tool" open={loud}>
@@ -171,7 +180,7 @@ export function ToolCard({ step }: { step: ToolStep }) {
           </span>
         ) : null}
         <span className="ml-auto text-faint">
-          <Span fromMs={step.startedMs} toMs={step.endedMs} />
+          {step.from ? FROM[step.from] : <Span fromMs={step.startedMs} toMs={step.endedMs} />}
         </span>
         <Icon name="down" size={14} className="text-faint transition-transform group-open/tool:rotate-180" />
       </summary>
@@ -187,6 +196,11 @@ export function ToolCard({ step }: { step: ToolStep }) {
             <p className="text-xs font-medium text-quiet">Result</p>
             <Long text={shown(step.value)} label="result" />
           </>
+        ) : null}
+        {place ? (
+          <div>
+            <ForkButton place={place} />
+          </div>
         ) : null}
       </div>
     </details>

@@ -133,6 +133,12 @@ function EffectCard({ one }: { one: Effect }) {
       </p>
       <Long text={shown(one.args)} label={`arguments of ${one.tool}`} />
       {one.value !== null && one.value !== undefined ? <Long text={shown(one.value)} label={`receipt of ${one.tool}`} /> : null}
+      {one.served ? (
+        <p className="text-sm text-quiet">
+          Not done here: it was given the result of <Plain text={one.served} />
+          {one.edited ? ", and another one was written in its place when this was forked" : ""}.
+        </p>
+      ) : null}
       {one.why ? (
         <p className="text-sm text-quiet">
           <Plain text={one.why} />

@@ -9,6 +9,8 @@ import type { Event } from "../log/event";
 import { plain } from "../text/hostile";
 import { Long, Plain } from "../text/Text";
 import { count } from "../text/time";
+import { eventPlace } from "./edits";
+import { ForkButton } from "./Fork";
 
 const SHORT = 300;
 
@@ -89,7 +91,10 @@ function EventRow({ one, open, toggle }: { one: Event; open: boolean; toggle: ()
         </span>
       </button>
       {open ? (
-        <div className="px-3 pb-3">
+        <div className="flex flex-col gap-2 px-3 pb-3">
+          <div>
+            <ForkButton place={eventPlace(one)} look="plain" />
+          </div>
           <Long text={JSON.stringify(one.data, null, 2)} label={`data of event ${one.seq}`} />
         </div>
       ) : null}

@@ -1,21 +1,25 @@
 /** One execution: how it stands, what it waits for, what it did and is doing. */
 
 import { Tabs } from "@base-ui/react/tabs";
-import { useState } from "react";
+import { lazy, Suspense, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { Failed, Loading } from "../design/States";
 import { Icon } from "../design/icons";
 import { Conversation } from "./Conversation";
 import { Effects } from "./Effects";
 import { Events } from "./Events";
+import { Forking } from "./Fork";
 import { Header } from "./Header";
 import { Tasks } from "./Tasks";
 import { Timeline } from "./Timeline";
 import { useExecution, useLog, useStory, useTasks } from "./data";
 
-const TABS = ["conversation", "timeline", "tasks", "events", "effects"] as const;
+/** Loaded when it is first looked at: most pages do without. */
+const Graph = lazy(() => import("./Graph"));
+
+const TABS = ["conversation", "timeline", "graph", "tasks", "events", "effects"] as const;
 type Tab = (typeof TABS)[number];
-const WORDS: Record<Tab, string> = { conversation: "Conversation", timeline: "Timeline", tasks: "Tasks", events: "Events", effects: "Effects" };
+const WORDS: Record<Tab, string> = { conversation: "Conversation", timeline: "Timeline", graph: "Graph", tasks: "Tasks", events: "Events", effects: "Effects" };
 
 export function Execution({ id, tab }: { id: string; tab: string }) {
   const view = useExecution(id);
@@ -36,34 +40,36 @@ export function Execution({ id, tab }: { id: string; tab: string }) {
   };
 
   return (
-    <div className="flex flex-col gap-4">
-      <Link href="/executions" className="flex w-fit items-center gap-1.5 text-sm text-quiet hover:text-ink">
-        <Icon name="back" size={14} /> Executions
-      </Link>
-      <Header view={view.data} story={story} />
-      <Tabs.Root value={open} onValueChange={(next: Tab) => go(`/executions/${id}${next === first ? "" : `/${next}`}`)} className="flex flex-col gap-3">
-        <Tabs.List className="flex gap-1 overflow-x-auto border-b border-line" aria-label="What is shown of it">
-          {tabs.map((one) => (
-            <Tabs.Tab
-              key={one}
-              value={one}
-              className="-mb-px min-h-10 border-b-2 border-transparent px-3 text-sm font-medium whitespace-nowrap text-quiet hover:text-ink aria-selected:border-accent aria-selected:text-ink"
-            >
-              {WORDS[one]}
-            </Tabs.Tab>
-          ))}
-        </Tabs.List>
-        <Tabs.Panel value={open} className="outline-offset-4">
-          {held.error && held.events.length === 0 ? (
-            <Failed error={new Error(held.error)} />
-          ) : !held.whole && held.events.length === 0 ? (
-            <Loading what="its log" />
-          ) : (
-            <Shown tab={open} id={id} held={held} story={story} view={view.data} tasks={tasks.data ?? []} chosen={chosen} show={show} />
-          )}
-        </Tabs.Panel>
-      </Tabs.Root>
-    </div>
+    <Forking view={view.data}>
+      <div className="flex flex-col gap-4">
+        <Link href="/executions" className="flex w-fit items-center gap-1.5 text-sm text-quiet hover:text-ink">
+          <Icon name="back" size={14} /> Executions
+        </Link>
+        <Header view={view.data} story={story} />
+        <Tabs.Root value={open} onValueChange={(next: Tab) => go(`/executions/${id}${next === first ? "" : `/${next}`}`)} className="flex flex-col gap-3">
+          <Tabs.List className="flex gap-1 overflow-x-auto border-b border-line" aria-label="What is shown of it">
+            {tabs.map((one) => (
+              <Tabs.Tab
+                key={one}
+                value={one}
+                className="-mb-px min-h-10 border-b-2 border-transparent px-3 text-sm font-medium whitespace-nowrap text-quiet hover:text-ink aria-selected:border-accent aria-selected:text-ink"
+              >
+                {WORDS[one]}
+              </Tabs.Tab>
+            ))}
+          </Tabs.List>
+          <Tabs.Panel value={open} className="outline-offset-4">
+            {held.error && held.events.length === 0 ? (
+              <Failed error={new Error(held.error)} />
+            ) : !held.whole && held.events.length === 0 ? (
+              <Loading what="its log" />
+            ) : (
+              <Shown tab={open} id={id} held={held} story={story} view={view.data} tasks={tasks.data ?? []} chosen={chosen} show={show} />
+            )}
+          </Tabs.Panel>
+        </Tabs.Root>
+      </div>
+    </Forking>
   );
 }
 
@@ -84,6 +90,12 @@ function Shown({ tab, id, held, story, view, tasks, chosen, show }: ShownProps) 
       return <Conversation view={view} story={story} />;
     case "timeline":
       return <Timeline story={story} ended={view.finished_ms !== null} show={show} />;
+    case "graph":
+      return (
+        <Suspense fallback={<Loading what="the graph" />}>
+          <Graph view={view} story={story} events={held.events} show={show} />
+        </Suspense>
+      );
     case "tasks":
       return <Tasks execution={id} story={story} tasks={tasks} chosen={chosen} />;
     case "events":

@@ -1,17 +1,24 @@
 /** The head of an execution's page: its state, what it waits for and since when, what it cost, and what can be done. */
 
+import { Link, useLocation } from "wouter";
+import { useState } from "react";
 import type { Execution } from "../api/client";
+import { Ask } from "../design/Ask";
+import { Button } from "../design/Button";
 import { Icon } from "../design/icons";
 import { isEnded, Status } from "../design/Status";
 import { Ago, Span } from "../design/Time";
-import type { Story, ToolStep } from "../log/story";
+import type { Fork, Story, ToolStep } from "../log/story";
 import { CopyButton, Id } from "../text/Copy";
 import { Plain } from "../text/Text";
 import { cost, count } from "../text/time";
 import { Actions } from "./Actions";
+import { startPlace } from "./edits";
+import { ForkButton } from "./Fork";
+import { testOf } from "./pytest";
 
 export function Header({ view, story }: { view: Execution; story: Story }) {
-  const tools = story.entries.filter((one): one is ToolStep => one.kind === "tool");
+  const tools = story.entries.filter((one): one is ToolStep => one.kind === "tool" && one.from === "");
   const attempts = tools.reduce((sum, one) => sum + one.attempts.length, 0);
   const lost = tools.reduce((sum, one) => sum + one.attempts.filter((each) => each.lost).length, 0);
   const usage = view.usage;
@@ -34,8 +41,12 @@ export function Header({ view, story }: { view: Execution; story: Story }) {
               </span>
             ))}
           </p>
+          {story.fork ? <From id={view.id} fork={story.fork} /> : null}
         </div>
-        <Actions view={view} />
+        <div className="flex flex-col items-end gap-2 max-sm:items-start">
+          <Actions view={view} />
+          <More view={view} story={story} />
+        </div>
       </div>
       <Waits view={view} />
       <dl className="grid grid-cols-2 gap-x-6 gap-y-3 sm:grid-cols-3 lg:grid-cols-6">
@@ -58,6 +69,61 @@ export function Header({ view, story }: { view: Execution; story: Story }) {
     </header>
   );
 }
+
+function From({ id, fork }: { id: string; fork: Fork }) {
+  return (
+    <p className="flex flex-wrap items-center gap-x-2 text-sm text-quiet">
+      <Icon name="fork" size={14} />
+      <span>
+        Forked from{" "}
+        <Link href={`/executions/${fork.origin}`} className="text-accent underline underline-offset-2">
+          <Id id={fork.origin} short />
+        </Link>{" "}
+        after its event {fork.originSeq}
+      </span>
+      <Link href={`/compare/${fork.origin}/${id}`} className="text-accent underline underline-offset-2">
+        Compare them
+      </Link>
+    </p>
+  );
+}
+
+/** What can be made of an execution, however it stands: another one, a comparison, a test. */
+function More({ view, story }: { view: Execution; story: Story }) {
+  const [, go] = useLocation();
+  const [asking, ask] = useState(false);
+  const [copied, copy] = useState(false);
+  const save = (): void => void navigator.clipboard?.writeText(testOf(view, story)).then(() => copy(true));
+  return (
+    <div className="flex flex-wrap gap-1">
+      <ForkButton place={startPlace()}>Fork</ForkButton>
+      <Button look="bare" icon="compare" onClick={() => ask(true)}>
+        Compare
+      </Button>
+      {view.model && story.entries.some((one) => one.kind === "model") ? (
+        <Button look="bare" icon={copied ? "check" : "test"} onClick={save}>
+          {copied ? "Copied" : "Copy as test"}
+        </Button>
+      ) : null}
+      <Ask
+        open={asking}
+        title="Compare with another execution"
+        about="Steps are put side by side, and the first that differs is marked."
+        field="Its id"
+        verb="Compare"
+        given={story.fork?.origin ?? ""}
+        needed
+        busy={false}
+        error={null}
+        problem={(text) => (text.trim() && !EXECUTION_ID.test(text) ? "An id looks like exe_01…; each execution's page shows its own." : "")}
+        close={() => ask(false)}
+        done={(text) => go(`/compare/${EXECUTION_ID.exec(text)?.[0] ?? ""}/${view.id}`)}
+      />
+    </div>
+  );
+}
+
+const EXECUTION_ID = /exe_\w+/;
 
 function Fact({ name, children }: { name: string; children: React.ReactNode }) {
   return (

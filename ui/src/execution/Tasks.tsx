@@ -13,6 +13,8 @@ import type { ModelStep, Story, ToolStep } from "../log/story";
 import { Id } from "../text/Copy";
 import { Long, Plain } from "../text/Text";
 import { count, duration } from "../text/time";
+import { modelPlace, toolPlace } from "./edits";
+import { ForkButton } from "./Fork";
 
 type Step = ToolStep | ModelStep;
 
@@ -135,9 +137,13 @@ function Detail({ execution, one, task }: { execution: string; one: Step; task: 
         </p>
         {one.text ? <Long text={one.text} label="text" mono={false} /> : null}
         {one.calls.length > 0 ? <Long text={one.calls.map((call) => `${call.name} ${call.args}`).join("\n")} label="calls" /> : null}
+        <div>
+          <ForkButton place={modelPlace(one)} look="plain" />
+        </div>
       </div>
     );
   }
+  const place = toolPlace(one);
   return (
     <div className="flex flex-col gap-2">
       <p className="font-mono text-quiet">
@@ -160,6 +166,11 @@ function Detail({ execution, one, task }: { execution: string; one: Step; task: 
         ))}
       </ol>
       {one.value !== undefined && one.value !== null ? <Long text={shown(one.value)} label="result" /> : null}
+      {place ? (
+        <div>
+          <ForkButton place={place} look="plain" />
+        </div>
+      ) : null}
       {task?.state === "dead" && one.state === "dead" ? <Retry execution={execution} address={one.address} /> : null}
     </div>
   );

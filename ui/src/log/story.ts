@@ -27,10 +27,14 @@ export type Asked = {
   readonly reason: string;
 };
 
+/** In a fork: taken over from its origin, or written by who forked it. Empty: this execution's own. */
+export type From = "" | "origin" | "edit";
+
 export type ToolState = "asked" | "queued" | "running" | "begun" | "done" | "dead" | "uncertain" | "refused";
 
 export type ToolStep = {
   readonly kind: "tool";
+  readonly from: From;
   readonly address: string;
   readonly seq: number;
   readonly tool: string;
@@ -46,10 +50,13 @@ export type ToolStep = {
   readonly value: unknown;
   readonly error: string;
   readonly claims: number;
+  /** Of the event that holds its result, or says that there is none; null without one. */
+  readonly answerSeq: number | null;
 };
 
 export type ModelStep = {
   readonly kind: "model";
+  readonly from: From;
   readonly address: string;
   readonly seq: number;
   /** When it could begin: the last answer before it, or the takeover after which it was made again. */
@@ -71,6 +78,7 @@ export type ModelStep = {
 /** A step that a durable function ran itself. */
 export type InlineStep = {
   readonly kind: "step";
+  readonly from: From;
   readonly address: string;
   readonly seq: number;
   readonly startedMs: number;
@@ -93,15 +101,31 @@ export type News = {
 
 export type Entry = ToolStep | ModelStep | InlineStep | Gap | News;
 
-export type Story = { readonly entries: readonly Entry[]; readonly startedMs: number; readonly lastMs: number };
+/** Where this execution was forked off another: what stands before that was the other's. */
+export type Fork = { readonly seq: number; readonly origin: string; readonly originSeq: number; readonly by: string };
+
+export type Story = { readonly entries: readonly Entry[]; readonly startedMs: number; readonly lastMs: number; readonly fork: Fork | null };
 
 /** Which attempts run just now: what only the tasks' rows know. */
 export type Running = ReadonlyMap<string, { readonly attempt: number; readonly worker: string; readonly startedMs: number }>;
 
 export function storyOf(log: readonly Event[], running: Running = new Map()): Story {
-  const entries: Entry[] = [...tools(log, running), ...models(log), ...inlineSteps(log), ...gaps(log), ...news(log)];
+  const fork = forkOf(log);
+  const own = fork?.seq ?? 0;
+  const entries: Entry[] = [...tools(log, running, own), ...models(log, own), ...inlineSteps(log, own), ...gaps(log), ...news(log)];
   entries.sort((one, other) => one.startedMs - other.startedMs || one.seq - other.seq);
-  return { entries, startedMs: log[0]?.at_ms ?? 0, lastMs: log.at(-1)?.at_ms ?? 0 };
+  return { entries, startedMs: log[0]?.at_ms ?? 0, lastMs: log.at(-1)?.at_ms ?? 0, fork };
+}
+
+/** Whose an event is. `own`: the `seq` behind which a fork's log is its own. */
+function fromOf(event: Event | undefined, own: number): From {
+  if (event?.data["edited"]) return "edit";
+  return event && (event.seq < own || textOf(event.data, "origin")) ? "origin" : "";
+}
+
+function forkOf(log: readonly Event[]): Fork | null {
+  const said = log.findLast((event) => event.kind === "forked");
+  return said ? { seq: said.seq, origin: textOf(said.data, "origin"), originSeq: numberOf(said.data, "seq") ?? 0, by: textOf(said.data, "by") } : null;
 }
 
 // Tool calls.
@@ -121,7 +145,7 @@ function callOf(address: string): string {
   return address.endsWith("/approval") ? address.slice(0, -"/approval".length) : address;
 }
 
-function* tools(log: readonly Event[], running: Running): Iterable<ToolStep> {
+function* tools(log: readonly Event[], running: Running, own: number): Iterable<ToolStep> {
   const calls = new Map<string, Call>();
   const call = (address: string): Call => {
     const known = calls.get(address) ?? { begun: [], ends: [] };
@@ -140,15 +164,16 @@ function* tools(log: readonly Event[], running: Running): Iterable<ToolStep> {
   }
   for (const [address, one] of calls) {
     const asked = one.scheduled ?? one.opened;
-    if (asked) yield tool(address, one, asked, running.get(address));
+    if (asked) yield tool(address, one, asked, running.get(address), own);
   }
 }
 
-function tool(address: string, call: Call, asked: Event, now: ReturnType<Running["get"]>): ToolStep {
+function tool(address: string, call: Call, asked: Event, now: ReturnType<Running["get"]>, own: number): ToolStep {
   const attempts = call.ends.filter((end) => end.data["attempt"]).map(attempt);
   if (now && !ended(call)) attempts.push({ number: now.attempt, worker: now.worker, startedMs: now.startedMs, endedMs: null, error: "", lost: false, pauseMs: 0 });
   return {
     kind: "tool",
+    from: fromOf(call.ends.at(-1), own),
     address,
     seq: asked.seq,
     tool: textOf(asked.data, "tool"),
@@ -162,6 +187,7 @@ function tool(address: string, call: Call, asked: Event, now: ReturnType<Running
       ? { ruling: textOf(call.ruled.data, "ruling"), by: textOf(call.ruled.data, "by"), reason: textOf(call.ruled.data, "reason"), atMs: call.ruled.at_ms }
       : null,
     claims: call.begun.length,
+    answerSeq: call.ends.findLast((end) => end.kind === "task_completed" || end.kind === "task_failed")?.seq ?? null,
     ...ending(call, now !== undefined),
   };
 }
@@ -235,7 +261,7 @@ function approval(opened: Event, resolved: Event | undefined): Asked {
 
 const ANSWERS = new Set(["step_recorded", "task_completed", "task_failed", "task_uncertain", "effect_ruled", "waitpoint_resolved", "timer_fired", "child_ended"]);
 
-function* models(log: readonly Event[]): Iterable<ModelStep> {
+function* models(log: readonly Event[], own: number): Iterable<ModelStep> {
   let trigger = log[0]?.at_ms ?? 0;
   let silent = false;
   let repeated = 0;
@@ -247,7 +273,7 @@ function* models(log: readonly Event[]): Iterable<ModelStep> {
       trigger = event.at_ms;
       repeated += 1;
     } else if (outcome) {
-      const step = model(event, outcome, trigger, repeated);
+      const step = model(event, outcome, trigger, repeated, own);
       yield step;
       trigger = event.at_ms;
       silent = step.calls.length === 0;
@@ -260,11 +286,12 @@ function* models(log: readonly Event[]): Iterable<ModelStep> {
   }
 }
 
-function model(event: Event, outcome: Fields, startedMs: number, repeated: number): ModelStep {
+function model(event: Event, outcome: Fields, startedMs: number, repeated: number, own: number): ModelStep {
   const reply = replyIn(event) ?? {};
   const usage = fields(reply["usage"]);
   return {
     kind: "model",
+    from: fromOf(event, own),
     address: event.address,
     seq: event.seq,
     startedMs,
@@ -294,11 +321,11 @@ function reasoning(native: unknown): string {
 
 // The rest.
 
-function* inlineSteps(log: readonly Event[]): Iterable<InlineStep> {
+function* inlineSteps(log: readonly Event[], own: number): Iterable<InlineStep> {
   let before = log[0]?.at_ms ?? 0;
   for (const event of log) {
     if (event.kind === "step_recorded" && !outcomeIn(event)) {
-      yield { kind: "step", address: event.address, seq: event.seq, startedMs: before, endedMs: event.at_ms, value: event.data["value"], error: textOf(event.data, "error") };
+      yield { kind: "step", from: fromOf(event, own), address: event.address, seq: event.seq, startedMs: before, endedMs: event.at_ms, value: event.data["value"], error: textOf(event.data, "error") };
     }
     before = event.at_ms;
   }
