@@ -2,7 +2,7 @@
 
 What the origin did is not done again. What was open in the prefix takes what the origin heard of it later; of a claim
 that nobody reported on, somebody rules, and it is never armed again. `fork_prefix.py` reads what a fork takes over,
-`forked.py` says what it may do past that, and decision 0020 why all this is as it is.
+`forked.py` says what it may do past that, and decision 0018 why all this is as it is.
 """
 
 from __future__ import annotations
