@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from perdure.core.codec import Json
 from perdure.models.catalog import Catalog
 from perdure.models.port import Message, ModelError, ModelReply, ModelRequest, ToolSpec
+from perdure.models.recorded import reply_to_json
 from perdure.models.retry import PauseFor, Refused, Replied, RetryLater, call_model
 from perdure.system import SystemClock
 
@@ -55,6 +56,25 @@ async def test_a_reply_comes_with_usage_finish_reason_and_cost(catalog: Catalog,
         assert reply.cost_usd
         assert reply.model == model.replace(":", "/").split("/")[1]
         json.dumps(reply.native)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("tools", [(), (WEATHER,)], ids=["text", "call"])
+async def test_a_reply_in_pieces_is_recorded_as_a_whole_one_is(
+    catalog: Catalog, llmock: LLMock, model: str, tools: tuple[ToolSpec, ...]
+) -> None:
+    whole = reply_to_json(await catalog.request(asking(model, tools=tools)))
+    pieces = reply_to_json(await streamed(catalog, asking(model, tools=tools)))
+    assert form(pieces) == form(whole)
+    for field in ("text", "finish_reason", "model", "cost_usd"):
+        assert pieces[field] == whole[field], field
+
+
+def form(value: Json) -> Any:
+    """Return what a value is made of, without what stands there: ids and times differ."""
+    if isinstance(value, dict):
+        return {name: form(item) for name, item in value.items()}
+    return [form(item) for item in value] if isinstance(value, list) else type(value)
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -77,6 +77,15 @@ class Script:
     requests: list[ModelRequest] = field(default_factory=list)
     gate: Callable[[ModelRequest], Awaitable[None]] | None = None
     """Awaited before each answer."""
+    aloud: bool = False
+    """Whether it tells its replies in pieces."""
+
+    async def speak(self, request: ModelRequest) -> AsyncIterator[str | ModelReply]:
+        """Play the list word by word."""
+        reply = await self(request)
+        for word in reply.text.split(" "):
+            yield word
+        yield reply
 
     async def __call__(self, request: ModelRequest) -> ModelReply:
         self.requests.append(request)
@@ -228,7 +237,7 @@ async def node_over(
     """Open a node over the store in a folder, there or not; stop it at the end of the block."""
     script = script if isinstance(script, Script) else Script(script)
     clock = clock or SystemClock()
-    catalog = Catalog(scripted={"clerk": script}, environ=environ or {})
+    catalog = Catalog(scripted={"clerk": script.speak if script.aloud else script}, environ=environ or {})
     random = SeededRandom(next(_seeds))
     store, close = own_store(folder / "p.db", clock=clock, random=random)
     keys = KEYS if kind() == "postgres" else ()

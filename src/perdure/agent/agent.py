@@ -64,6 +64,9 @@ class Agent:
     """A pydantic model, dataclass or other type that the final answer must parse into."""
     dependencies: Any = None
     """Handed to tools as `ToolContext.dependencies`; never stored, never sent to a server."""
+    stream: bool | None = None
+    """Whether its model is asked to tell its replies in pieces. None: a provider at its own address is, and another
+    address, which may not know how, is not."""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -104,6 +107,8 @@ class Agent:
             settings["temperature"] = self.temperature
         if self.max_tokens is not None:
             settings["max_tokens"] = self.max_tokens
+        if self.stream is not None:
+            settings["stream"] = self.stream
         return AgentSpec(
             name=self.name,
             model=self.model,

@@ -67,6 +67,49 @@ class Redaction:
         return error
 
 
+class Redacting:
+    """Takes the secrets out of a text that comes in pieces. What may be the beginning of one is held back until it is
+    known. Owner: whoever reads that text.
+    """
+
+    def __init__(self, hidden: Redaction) -> None:
+        self._forms = hidden.forms
+        self._hidden = hidden
+        self._held = ""
+        """As it came: it may turn out to be part of a longer secret than it looks."""
+
+    def piece(self, text: str) -> str:
+        """Take what came, and return what may be told of it and of what was held back."""
+        if not self._forms:
+            return text
+        text = self._held + text
+        cut = self._before_occurrences(text, len(text) - self._beginning(text))
+        self._held = text[cut:]
+        return self._hidden.text(text[:cut])
+
+    def rest(self) -> str:
+        """Return what may be told of what is still held back, at the end of the text."""
+        held, self._held = self._held, ""
+        return self._hidden.text(held)
+
+    def _beginning(self, text: str) -> int:
+        """Return how many characters at the end of a text may be the beginning of a secret."""
+        for size in range(min(len(self._forms[0]) - 1, len(text)), 0, -1):
+            end = text[-size:]
+            if any(len(form) > size and form.startswith(end) for form in self._forms):
+                return size
+        return 0
+
+    def _before_occurrences(self, text: str, cut: int) -> int:
+        """Return a place at or before `cut` at which no secret is cut in two."""
+        while True:
+            starts = [text.find(form, max(0, cut - len(form) + 1), cut + len(form) - 1) for form in self._forms]
+            across = [start for start in starts if 0 <= start < cut]
+            if not across:
+                return cut
+            cut = min(across)
+
+
 def redaction(values: Iterable[str]) -> Redaction:
     """Return what hides these values. Empty ones hide nothing."""
     forms = {form for value in values if value for form in (value, json.dumps(value)[1:-1], quote(value, safe=""))}

@@ -54,6 +54,10 @@ class Catalog:
         """Make one request; yield text as it comes and, last, the whole reply. Close it if you leave early."""
         return self.port(request.model, request.base_url).stream(request)
 
+    def streams(self, request: ModelRequest) -> bool:
+        """Say whether who answers for it tells text before its whole reply is there."""
+        return self.port(request.model, request.base_url).streams(request)
+
     async def aclose(self) -> None:
         """Close the connections that requests on this event loop opened."""
         await self._scripted.aclose()
@@ -74,6 +78,9 @@ class _Adapter:
         async with aclosing((await self._load()).stream(request)) as pieces:
             async for piece in pieces:
                 yield piece
+
+    def streams(self, request: ModelRequest) -> bool:
+        return providers.streams(request, self._environ)
 
     async def aclose(self) -> None:
         if self._loaded is not None:

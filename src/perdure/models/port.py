@@ -79,6 +79,9 @@ class ModelRequest:
     keys: Mapping[str, str] = field(default_factory=dict[str, str], repr=False, compare=False)
     """The company's own secrets, by the variable of the environment that each takes the place of. Never recorded: the
     JSON form of a request is without them."""
+    attempt: int = field(default=1, compare=False)
+    """Which request of its step this is, those of earlier holders included. Says who shows text that comes; a provider
+    is not told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +136,14 @@ class ModelPort(Protocol):
         ...
 
     def stream(self, request: ModelRequest) -> AsyncIterator[TextDelta | ModelReply]:
-        """Make one request; yield text as it comes and, last, the whole reply. Raises `ModelError` if it breaks off."""
+        """Make one request; yield text as it comes and, last, the whole reply, equal to that of `request`.
+
+        Raises `ModelError` if it breaks off: what came is no reply. Close it if you leave early.
+        """
+        ...
+
+    def streams(self, request: ModelRequest) -> bool:
+        """Say whether `stream` may tell text before the whole reply is there. If not, `request` is the cheaper way."""
         ...
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
+from typing import Any, cast
 
 from perdure.models.port import ModelPort, ModelReply, ModelRequest, TextDelta
 
@@ -19,5 +21,9 @@ class PreparedPort:
         return await self.port.request(await self.prepare(request))
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[TextDelta | ModelReply]:
-        async for part in self.port.stream(await self.prepare(request)):
-            yield part
+        async with aclosing(cast("Any", self.port.stream(await self.prepare(request)))) as parts:
+            async for part in parts:
+                yield part
+
+    def streams(self, request: ModelRequest) -> bool:
+        return self.port.streams(request)

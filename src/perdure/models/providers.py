@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from typing import Literal
 from urllib.parse import urlsplit
 
-from perdure.models.port import ModelError
+from perdure.models.port import ModelError, ModelRequest
 
 Protocol = Literal["chat", "responses", "anthropic", "own"]
 """`chat` and `responses` are OpenAI's two; `own` is spoken by the provider's package alone."""
@@ -127,6 +127,17 @@ def find(model: str, base_url: str | None) -> tuple[Provider, str]:
         message = f"{model}: the package {provider.module!r} is not installed where the model is called. "
         raise ModelError("missing_extra", f"{message}Run: {provider.install}", maybe_billed=False)
     return provider, name
+
+
+def streams(request: ModelRequest, environ: Mapping[str, str]) -> bool:
+    """Say whether a reply is asked for in pieces: where the provider is at its own address, or the agent says
+    `stream=True`. An address of somebody's own need not know how, and one that does not would fail."""
+    said = request.settings.get("stream")
+    if isinstance(said, bool):
+        return said
+    provider = PROVIDERS.get(split(request.model)[0])
+    moved = provider is not None and bool(provider.address) and bool(environ.get(provider.address))
+    return request.base_url is None and not moved
 
 
 def unknown(model: str, prefix: str, name: str) -> str:

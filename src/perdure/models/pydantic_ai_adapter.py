@@ -32,7 +32,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from perdure.core.codec import encode
-from perdure.core.redaction import Redaction, redaction
+from perdure.core.redaction import Redacting, Redaction, redaction
 from perdure.core.secrets import LEAST_VALUE
 from perdure.models import conversation, prices, providers, settings
 from perdure.models.failures import missing_key, told
@@ -74,17 +74,30 @@ class PydanticAIModels:
         """Make one request; yield text as it comes and, last, the whole reply. Raises `ModelError` only."""
         provider, name = providers.find(request.model, request.base_url)
         hidden = self._hidden(provider, request)
-        async with self._events(request, provider, name) as events:
+        with told(request, provider, hidden):
+            model = await self._model(provider, name, request)
+        if type(model).request_stream is Model.request_stream:  # this provider's package knows only whole replies
+            yield await self.request(request)
+            return
+        clean = Redacting(hidden)
+        async with self._events(request, provider, model) as events:
             async for event in events:
-                if text := _text(event):
-                    yield TextDelta(hidden.text(text))
+                if text := clean.piece(_text(event)):
+                    yield TextDelta(text)
             reply = _without(hidden, _reply(events.get(), request, provider))
+        if text := clean.rest():
+            yield TextDelta(text)
         yield reply
 
+    def streams(self, request: ModelRequest) -> bool:
+        """Say whether it is to be asked for pieces."""
+        return providers.streams(request, self._environ)
+
     @asynccontextmanager
-    async def _events(self, request: ModelRequest, provider: Provider, name: str) -> AsyncGenerator[StreamedResponse]:
+    async def _events(
+        self, request: ModelRequest, provider: Provider, model: Model[Any]
+    ) -> AsyncGenerator[StreamedResponse]:
         with told(request, provider, self._hidden(provider, request)):
-            model = await self._model(provider, name, request)
             async with direct.model_request_stream(
                 model,
                 conversation.to_native(request.messages),

@@ -5,7 +5,7 @@ Nothing is stored here: waits above `LONGEST_WAIT_SECONDS` are handed back for a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from perdure import failpoints
@@ -95,7 +95,8 @@ async def call_model(port: ModelPort, request: ModelRequest, *, clock: Clock, al
     while True:
         failpoints.hit("model.send")
         try:
-            reply = await port.request(request)
+            # The first request, which is nearly always the only one, is asked as it came.
+            reply = await port.request(replace(request, attempt=made + 1) if made else request)
         except ModelError as error:
             failpoints.hit("model.received")
             made += 1

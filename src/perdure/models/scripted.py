@@ -1,15 +1,18 @@
 """The scripted model, declared as such: replies from a script of this process, or from one behind an address.
 
 Names are `scripted/NAME` or `test:NAME`; `test:` alone repeats what the user said. No provider is ever asked.
+A script that is an async generator tells its reply in pieces, as providers do. One behind an address does so by
+answering with `PIECES`: lines of JSON, `{"text": piece}` for each and `{"reply": reply}` as the last.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import replace
-from inspect import isawaitable
-from typing import TYPE_CHECKING
+from inspect import isasyncgenfunction, isawaitable
+from typing import TYPE_CHECKING, Any, cast
 
 from perdure.core.codec import Json, decode, encode
 from perdure.models.per_loop import PerLoop
@@ -23,8 +26,14 @@ if TYPE_CHECKING:
 Step = ModelReply | Callable[[ModelRequest], ModelReply]
 """One turn of a script: the reply, or what makes it from the request."""
 
-Script = Sequence[Step] | Callable[[ModelRequest], ModelReply | Awaitable[ModelReply]]
+Spoken = Callable[[ModelRequest], AsyncIterator[str | ModelReply]]
+"""An async generator function: pieces of text and, if it is more than their sum, the reply, whose text they are."""
+
+Script = Sequence[Step] | Callable[[ModelRequest], ModelReply | Awaitable[ModelReply]] | Spoken
 """A list answers turn by turn, and a function each request; a function may raise `ModelError` to play a failure."""
+
+PIECES = "application/x-ndjson"
+"""What a script behind an address answers with that tells its reply in pieces."""
 
 TIMEOUT_SECONDS = 120.0
 
@@ -61,22 +70,35 @@ class ScriptedModels:
 
     def __init__(self, scripts: Mapping[str, Script]) -> None:
         self._scripts: dict[str, Script] = {"": echo, **scripts}
+        self._spoken: dict[str, Any] = {name: one for name, one in scripts.items() if isasyncgenfunction(one)}
+        """Those that tell their replies in pieces, each of them `Spoken`."""
         self._clients = PerLoop(_client)
 
     async def request(self, request: ModelRequest) -> ModelReply:
         """Ask the script. Raises `ModelError`: what the script plays, `unknown_model`, or why it was not reached."""
-        if request.base_url is not None:
-            reply = await _ask(self._clients.get(), request.base_url, request)
-        else:
-            reply = await self._run(request)
-        return _completed(reply, request)
+        if not self.streams(request):
+            return _completed(await self._run(request), request)
+        async with aclosing(self.stream(request)) as parts:
+            async for part in parts:
+                if isinstance(part, ModelReply):
+                    return part
+        raise ModelError("transient", f"{request.model}: the script ended without a reply.")
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[TextDelta | ModelReply]:
-        """Make one request; yield its text word by word and, last, the whole reply."""
-        reply = await self.request(request)
-        for word in re.findall(r"\s*\S+\s*$|\s*\S+", reply.text):
-            yield TextDelta(word)
-        yield reply
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[TextDelta | ModelReply]:
+        """Make one request; yield its text as the script tells it, else word by word, and, last, the whole reply."""
+        if request.base_url is not None:
+            parts = _ask(self._clients.get(), request.base_url, request)
+        elif spoken := self._spoken.get(split(request.model)[1]):
+            parts = _told(spoken, request)
+        else:
+            parts = _words(await self._run(request))
+        async with aclosing(parts):
+            async for part in parts:
+                yield part if isinstance(part, TextDelta) else _completed(part, request)
+
+    def streams(self, request: ModelRequest) -> bool:
+        """Say whether the script tells its reply in pieces; of one behind an address only its answer says so."""
+        return request.base_url is not None or split(request.model)[1] in self._spoken
 
     async def aclose(self) -> None:
         """Close this event loop's connections."""
@@ -94,12 +116,49 @@ class ScriptedModels:
         try:
             if not callable(script):
                 return _turn(script, request)
-            reply = script(request)
+            reply = cast("Callable[[ModelRequest], ModelReply | Awaitable[ModelReply]]", script)(request)
             return await reply if isawaitable(reply) else reply
         except ModelError:
             raise
         except Exception as error:
-            raise ModelError("rejected", f"{request.model}: the script raised {error!r}.") from error
+            raise _broken(request, error) from error
+
+
+async def _told(script: Spoken, request: ModelRequest) -> AsyncGenerator[TextDelta | ModelReply]:
+    pieces: list[str] = []
+    async with aclosing(_parts(script, request)) as parts:
+        async for part in parts:
+            if isinstance(part, ModelReply):
+                yield part
+                return
+            pieces.append(part)
+            yield TextDelta(part)
+    yield say("".join(pieces))
+
+
+async def _parts(script: Spoken, request: ModelRequest) -> AsyncGenerator[str | ModelReply]:
+    """Yield what a script yields. Raises `ModelError` only."""
+    async with aclosing(cast("AsyncGenerator[str | ModelReply, None]", script(request))) as parts:
+        while True:
+            try:
+                part = await anext(parts, None)
+            except ModelError:
+                raise
+            except Exception as error:
+                raise _broken(request, error) from error
+            if part is None:
+                return
+            yield part
+
+
+async def _words(reply: ModelReply) -> AsyncGenerator[TextDelta | ModelReply]:
+    for word in re.findall(r"\s*\S+\s*$|\s*\S+", reply.text):
+        yield TextDelta(word)
+    yield reply
+
+
+def _broken(request: ModelRequest, error: Exception) -> ModelError:
+    return ModelError("rejected", f"{request.model}: the script raised {error!r}.")
 
 
 def turns(request: ModelRequest) -> int:
@@ -134,23 +193,64 @@ def _client() -> httpx2.AsyncClient:
     return httpx2.AsyncClient(timeout=httpx2.Timeout(TIMEOUT_SECONDS, connect=10.0), trust_env=False)
 
 
-async def _ask(client: httpx2.AsyncClient, base_url: str, request: ModelRequest) -> ModelReply:
-    import httpx2  # noqa: PLC0415 - as above
-
+async def _ask(
+    client: httpx2.AsyncClient, base_url: str, request: ModelRequest
+) -> AsyncGenerator[TextDelta | ModelReply]:
     address = f"{base_url.rstrip('/')}/model"
-    headers = {"content-type": "application/json"}
+    content = encode(request_to_json(request), "request")
+    headers = {"content-type": "application/json", "accept": f"application/json, {PIECES}"}
+    with _reached(request, address):
+        async with (
+            client.stream("POST", address, content=content, headers=headers) as response,
+            aclosing(_answer(request, address, response)) as parts,
+        ):
+            async for part in parts:
+                yield part
+
+
+async def _answer(
+    request: ModelRequest, address: str, response: httpx2.Response
+) -> AsyncGenerator[TextDelta | ModelReply]:
+    """Yield what a script behind an address says. Raises `ValueError` for what is no reply."""
+    if response.status_code != 200:
+        await response.aread()
+        raise _refusal(request, address, response)
+    if not response.headers.get("content-type", "").startswith(PIECES):
+        yield reply_from_json(decode(await response.aread()))
+        return
+    async for line in response.aiter_lines():
+        part = _part(line)
+        yield part
+        if isinstance(part, ModelReply):
+            return
+    raise ValueError("its pieces ended before a reply")
+
+
+@contextmanager
+def _reached(request: ModelRequest, address: str) -> Generator[None]:
+    """Turn what an exchange with a script behind an address raises into a `ModelError`."""
+    import httpx2  # noqa: PLC0415 - not needed by scripts of this process
+
     try:
-        response = await client.post(address, content=encode(request_to_json(request), "request"), headers=headers)
+        yield
     except (httpx2.TransportError, httpx2.InvalidURL) as error:
         unsent = isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout))
         message = f"{request.model}: no answer from {address}: {str(error) or type(error).__name__}."
         raise ModelError("transient", message, maybe_billed=not unsent) from error
-    if response.status_code != 200:
-        raise _refusal(request, address, response)
-    try:
-        return reply_from_json(decode(response.content))
     except ValueError as error:
         raise ModelError("transient", f"{request.model}: {address} sent no reply: {error}.") from error
+
+
+def _part(line: str) -> TextDelta | ModelReply:
+    """Return what one line of an answer in pieces says. Raises `ValueError`."""
+    said = decode(line)
+    if isinstance(said, dict):
+        fields = cast("dict[str, Json]", said)
+        if isinstance(text := fields.get("text"), str):
+            return TextDelta(text)
+        if "reply" in fields:
+            return reply_from_json(fields["reply"])
+    raise ValueError(f"expected a line with text or reply, found {line[:80]!r}")
 
 
 def _refusal(request: ModelRequest, address: str, response: httpx2.Response) -> ModelError:

@@ -43,6 +43,7 @@ _KNOWN: Mapping[str, tuple[Callable[[Json], bool], str]] = {
     "stop_sequences": (_texts, "a list of texts"),
     "parallel_tool_calls": (lambda value: isinstance(value, bool), "true or false"),
     "reasoning_effort": (lambda value: value in EFFORTS, f"one of {', '.join(EFFORTS)}"),
+    "stream": (lambda value: isinstance(value, bool), "true or false"),
 }
 
 
@@ -58,6 +59,7 @@ def resolve(request: ModelRequest) -> dict[str, Any]:
     if "reasoning_effort" in chosen:
         effort = chosen.pop("reasoning_effort")
         chosen["thinking"] = False if effort == "none" else effort
+    chosen.pop("stream", None)  # says how the reply comes, and nothing of what it is: see `providers.streams`
     silence = float(chosen.get("timeout", SILENCE_SECONDS))
     chosen["timeout"] = silence
     chosen["request_timeout"] = max(TOTAL_SECONDS, silence)

@@ -6,8 +6,10 @@ Nobody has stopped it, and its company's budgets hold what the request may cost.
 from __future__ import annotations
 
 from asyncio import Event
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
 from perdure.core import codec
 from perdure.core.budgets import OUTPUT_TOKENS, Need, micros_of
@@ -92,20 +94,41 @@ class _GatedPort:
     gate: Gate
 
     async def request(self, request: ModelRequest) -> ModelReply:
+        async with self._passing(request) as (passed, replies):
+            replies.append(await self.port.request(passed))
+        return replies[0]
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[TextDelta | ModelReply]:
+        async with (
+            self._passing(request) as (passed, replies),
+            aclosing(cast("Any", self.port.stream(passed))) as parts,
+        ):
+            async for part in parts:
+                if isinstance(part, ModelReply):
+                    replies.append(part)
+                else:
+                    yield part
+        yield replies[0]  # once it is settled: whoever has it may leave
+
+    def streams(self, request: ModelRequest) -> bool:
+        return self.port.streams(request)
+
+    @asynccontextmanager
+    async def _passing(self, request: ModelRequest) -> AsyncGenerator[tuple[ModelRequest, list[ModelReply]]]:
+        """Give the request as it may be made. The block appends the reply, by which it is settled."""
+        replies: list[ModelReply] = []
         request, end = await self.gate.enter(request)
         if end is None:
-            return await self.port.request(request)
+            yield request, replies
+            return
         try:
-            reply = await self.port.request(request)
+            yield request, replies
         except ModelError as error:
             await self.gate.bridge.run(settle, end if error.maybe_billed else replace(end, micros=0, tokens=0))
             raise
         except BaseException:
             self.gate.bridge.tell(settle, end)  # whoever cut it off does not know what it came to
             raise
+        [reply] = replies
         tokens = reply.usage.input_tokens + reply.usage.output_tokens
         await self.gate.bridge.run(settle, replace(end, micros=micros_of(reply.cost_usd), tokens=tokens or None))
-        return reply
-
-    async def stream(self, request: ModelRequest) -> AsyncIterator[TextDelta | ModelReply]:
-        yield await self.request(request)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from urllib.parse import quote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.core.redaction import HIDDEN, redaction
+from perdure.core.redaction import HIDDEN, Redacting, redaction
 from perdure.core.secrets import check_secret, check_secret_name
 from perdure.errors import InvalidInput, PermanentError
 
@@ -33,6 +34,38 @@ def test_other_text_stays_as_it_is(text: str) -> None:
 
 def test_a_secret_that_holds_another_is_hidden_whole() -> None:
     assert redaction(["inner-value", "an inner-value and more"]).text("an inner-value and more") == HIDDEN
+
+
+def in_pieces(text: str, cuts: list[int]) -> list[str]:
+    places = sorted({0, len(text), *(cut % (len(text) + 1) for cut in cuts)})
+    return [text[start:end] for start, end in pairwise(places)]
+
+
+@given(SECRETS, AROUND, AROUND, st.lists(st.integers(0, 10_000)))
+def test_a_secret_in_a_text_that_comes_in_pieces_is_not_told_wherever_it_is_cut(
+    secret: str, before: str, after: str, cuts: list[int]
+) -> None:
+    hidden = redaction([secret])
+    text = f"{before}{secret} {after}{secret[:-1]}"
+    told: list[str] = []
+    clean = Redacting(hidden)
+    for piece in in_pieces(text, cuts):
+        told.append(clean.piece(piece))
+        assert secret not in "".join(told)
+    assert "".join([*told, clean.rest()]) == hidden.text(text)
+
+
+def test_what_cannot_begin_a_secret_is_told_at_once() -> None:
+    clean = Redacting(redaction(["s3cret-value"]))
+    told = [clean.piece(piece) for piece in ("a s3c", "ond", " s3cret", "-value", "!")]
+    assert told == ["a ", "s3cond", " ", "***", "!"]
+    assert Redacting(redaction([])).piece("s3c") == "s3c"
+
+
+def test_a_secret_that_begins_a_longer_one_is_not_taken_for_it_too_early() -> None:
+    clean = Redacting(redaction(["s3cret-value", "s3cret-value-of-mine"]))
+    told = [clean.piece(piece) for piece in ("my s3cret-value", "-of-mine", " and s3cret-value", "-o'-mine")]
+    assert "".join([*told, clean.rest()]) == "my *** and ***-o'-mine"
 
 
 def test_an_error_is_told_without_it_and_so_is_all_behind_it() -> None:

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from perdure.models import providers
-from perdure.models.port import ModelError
+from perdure.models.port import ModelError, ModelRequest
 from perdure.models.providers import NO_KEY, PROVIDERS, find, key_for, split
 
 
@@ -25,6 +25,27 @@ from perdure.models.providers import NO_KEY, PROVIDERS, find, key_for, split
 )
 def test_a_name_is_cut_at_its_first_separator(model: str, parts: tuple[str, str]) -> None:
     assert split(model) == parts
+
+
+@pytest.mark.parametrize(
+    ("model", "base_url", "environ", "given", "streams"),
+    [
+        ("openai/gpt-5.5", None, {}, None, True),
+        ("anthropic/claude-opus-4.8", None, {"OPENAI_BASE_URL": "http://proxy"}, None, True),
+        ("ollama/qwen3:8b", None, {}, None, True),
+        ("openai/gpt-5.5", None, {}, False, False),
+        ("openai/gpt-5.5", None, {"OPENAI_BASE_URL": "http://proxy"}, None, False),
+        ("openai/gpt-5.5", None, {"OPENAI_BASE_URL": "http://proxy"}, True, True),
+        ("qwen3", "http://localhost:8000/v1", {}, None, False),
+        ("qwen3", "http://localhost:8000/v1", {}, True, True),
+    ],
+)
+def test_pieces_are_asked_for_where_the_provider_knows_them_or_the_agent_says_so(
+    model: str, base_url: str | None, environ: dict[str, str], given: bool | None, streams: bool
+) -> None:
+    settings = {} if given is None else {"stream": given}
+    request = ModelRequest(model, "", (), base_url=base_url, settings={**settings})
+    assert providers.streams(request, environ) is streams
 
 
 @pytest.mark.parametrize(

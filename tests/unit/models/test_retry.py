@@ -23,9 +23,12 @@ class Provider:
     def __init__(self, *answers: ModelReply | ModelError) -> None:
         self.answers = list(answers)
         self.requests = 0
+        self.attempts: list[int] = []
+        """How each request was numbered."""
 
     async def request(self, request: ModelRequest) -> ModelReply:
         self.requests += 1
+        self.attempts.append(request.attempt)
         answer = self.answers.pop(0)
         if isinstance(answer, ModelError):
             raise answer
@@ -33,6 +36,9 @@ class Provider:
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[TextDelta | ModelReply]:
         yield await self.request(request)
+
+    def streams(self, request: ModelRequest) -> bool:
+        return False
 
 
 REQUEST = ModelRequest("openai/x", "", (Message("user", "hi"),))
@@ -79,6 +85,15 @@ async def test_a_longer_wish_is_handed_back_and_not_slept_through(clock: Waiting
     third = await call_model(provider, REQUEST, clock=clock, already_tried=second.requests)
     assert isinstance(third, Refused)
     assert (third.requests, provider.requests, clock.slept) == (3, 3, [])
+
+
+async def test_requests_are_numbered_with_those_of_earlier_holders(clock: WaitingClock) -> None:
+    provider = Provider(busy(), say("hi"))
+    await call_model(provider, REQUEST, clock=clock)
+    assert provider.attempts == [1, 2]
+    provider = Provider(busy(), say("hi"))
+    await call_model(provider, REQUEST, clock=clock, already_tried=1)
+    assert provider.attempts == [2, 3]
 
 
 @pytest.mark.parametrize("kind", ["key", "quota"])

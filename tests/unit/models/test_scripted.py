@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from perdure.core.codec import encode
 from perdure.models.port import Message, ModelError, ModelReply, ModelRequest, TextDelta, ToolCall, ToolSpec, Usage
-from perdure.models.recorded import request_to_json
-from perdure.models.scripted import Script, ScriptedModels, call, say, together
+from perdure.models.recorded import reply_to_json, request_to_json
+from perdure.models.scripted import PIECES, Script, ScriptedModels, call, say, together
 
 if TYPE_CHECKING:
     from conftest import ScriptServer
@@ -105,6 +105,77 @@ async def test_a_stream_is_the_text_in_pieces_and_then_the_reply() -> None:
     assert all(isinstance(piece, TextDelta) for piece in pieces)
     assert "".join(piece.text for piece in pieces) == reply.text
     assert len([piece async for piece in models.stream(ModelRequest("scripted/call", "", ASKED))]) == 1
+
+
+async def told(models: ScriptedModels, request: ModelRequest) -> list[str | ModelReply]:
+    return [piece.text if isinstance(piece, TextDelta) else piece async for piece in models.stream(request)]
+
+
+async def test_a_script_may_tell_its_reply_in_pieces_of_its_own() -> None:
+    async def spoken(_request: ModelRequest) -> AsyncIterator[str | ModelReply]:
+        for piece in ("two ", "wo", "rds"):
+            yield piece
+
+    async def called(_request: ModelRequest) -> AsyncIterator[str | ModelReply]:
+        yield "I look."
+        yield call("look", text="I look.")
+
+    models = ScriptedModels({"spoken": spoken, "called": called, "plain": [say("two words")]})
+    request = ModelRequest("scripted/spoken", "", ASKED)
+    whole = replace(say("two words"), model="scripted/spoken")
+    assert await told(models, request) == ["two ", "wo", "rds", whole]
+    assert await models.request(request) == whole
+    plain = ModelRequest("scripted/plain", "", ASKED)
+    assert [models.streams(one) for one in (request, plain)] == [True, False]
+    # What is recorded of it is what would be without pieces.
+    assert reply_to_json(whole) == reply_to_json(await models.request(plain)) | {"model": "scripted/spoken"}
+    [_, reply] = await told(models, ModelRequest("scripted/called", "", ASKED))
+    assert isinstance(reply, ModelReply)
+    assert reply.tool_calls == (ToolCall("call_1_1", "look", "{}"),)
+
+
+async def test_a_script_that_breaks_in_the_middle_has_not_replied() -> None:
+    async def cut(_request: ModelRequest) -> AsyncIterator[str | ModelReply]:
+        yield "I"
+        raise ModelError("transient", "cut.")
+
+    async def broken(_request: ModelRequest) -> AsyncIterator[str | ModelReply]:
+        yield "I"
+        raise KeyError("oops")
+
+    models = ScriptedModels({"cut": cut, "broken": broken})
+    for name, kind in (("cut", "transient"), ("broken", "rejected")):
+        for ask in (models.request, lambda request: told(models, request)):
+            with pytest.raises(ModelError) as failure:
+                await ask(ModelRequest(f"scripted/{name}", "", ASKED))
+            assert failure.value.kind == kind
+
+
+async def test_a_script_behind_an_address_may_tell_its_reply_in_pieces(
+    remote: ScriptedModels, script_server: ScriptServer
+) -> None:
+    lines = [{"text": "two "}, {"text": "words"}, {"reply": {"text": "two words"}}]
+    request = ModelRequest("scripted/far", "", ASKED, base_url=script_server.url)
+    whole = replace(say("two words"), model="scripted/far")
+    answer = [json.dumps(line) for line in lines]
+
+    def given(count: int) -> None:
+        body = "".join(f"{line}\n" for line in answer[:count]).encode()
+        script_server.answer = lambda _body: (200, {"content-type": PIECES}, body)
+
+    given(3)
+    assert remote.streams(request)
+    assert await told(remote, request) == ["two ", "words", whole]
+    assert await remote.request(request) == whole
+    for count in range(3):
+        given(count)
+        with pytest.raises(ModelError, match="its pieces ended before a reply") as failure:
+            await remote.request(request)
+        assert failure.value.kind == "transient"
+    answer[0] = "[]"
+    given(3)
+    with pytest.raises(ModelError, match="expected a line with text or reply"):
+        await remote.request(request)
 
 
 async def test_a_script_behind_an_address_gets_the_whole_request(

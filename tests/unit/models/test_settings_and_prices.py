@@ -32,6 +32,7 @@ def test_settings_are_passed_on() -> None:
     assert "top_p" not in chosen
     assert "reasoning_effort" not in chosen
     assert resolve(reasoning_effort="none")["thinking"] is False
+    assert "stream" not in resolve(stream=False), "it is about how a reply comes, and for nobody else to know"
 
 
 @pytest.mark.parametrize(
@@ -50,6 +51,7 @@ def test_settings_are_passed_on() -> None:
         ("parallel_tool_calls", "yes"),
         ("reasoning_effort", "heroic"),
         ("seed", "x"),
+        ("stream", "yes"),
     ],
 )
 def test_a_setting_that_is_wrong_is_named(name: str, value: Json) -> None:

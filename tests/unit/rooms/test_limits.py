@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from perdure.core.budgets import Budget
 from perdure.core.rooms import Post, Stop
 from perdure.core.views import ExecutionView
 from perdure.errors import Conflict, InvalidInput
-from perdure.models.port import ModelError
+from perdure.models.port import ModelError, Usage
 from room_node import ACME, GLOBEX, RoomNode, answer, room_over
 
 pytestmark = pytest.mark.anyio
@@ -141,8 +142,20 @@ async def test_a_request_under_a_budget_asks_for_no_more_than_was_reserved(tmp_p
         assert seen.reserved_tokens == 0
 
 
-async def test_a_request_that_surely_cost_nothing_is_given_back(tmp_path: Path) -> None:
-    script = Script([ModelError("rejected", "no", maybe_billed=False)])
+@pytest.mark.parametrize("aloud", [False, True])
+async def test_a_reply_is_settled_by_what_it_used_however_it_came(tmp_path: Path, aloud: bool) -> None:
+    reply = replace(answer("forty two"), usage=Usage(30, 4), cost_usd=0.25)
+    async with room_over(tmp_path, Script([reply], aloud=aloud)) as room:
+        await room.globex.set_room_budget(Budget(usd=1, unpriced_usd=1, tokens=1_000_000))
+        await room.ended(await room.post("@clerk?"))
+        [seen] = await room.globex.room_budgets()
+        assert (seen.spent_usd, seen.reserved_usd) == (0.25, 0)
+        assert (seen.spent_tokens, seen.reserved_tokens) == (34, 0)
+
+
+@pytest.mark.parametrize("aloud", [False, True])
+async def test_a_request_that_surely_cost_nothing_is_given_back(tmp_path: Path, aloud: bool) -> None:
+    script = Script([ModelError("rejected", "no", maybe_billed=False)], aloud=aloud)
     async with room_over(tmp_path, script) as room:
         await room.globex.set_room_budget(Budget(usd=1, unpriced_usd=1))
         await room.ended(await room.post("@clerk?"))
