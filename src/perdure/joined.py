@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
@@ -16,6 +17,7 @@ from perdure.core import states
 from perdure.core.blobs import BlobRef, BlobState
 from perdure.core.codec import Json
 from perdure.core.events import Event, Kind
+from perdure.core.live import LiveNews
 from perdure.core.ports import Clock, Random
 from perdure.core.rooms import Act, OpenTask, Post, Remember, Written
 from perdure.core.views import (
@@ -126,13 +128,25 @@ class JoinedApi:
 
     async def follow(self, execution: str, *, after: int = 0) -> AsyncIterator[Event]:
         """Yield the log above `after` until the execution has ended, from owner to owner, without gap or repeat."""
+        async with aclosing(self._followed(execution, after, live=False)) as news:
+            async for one in news:
+                yield cast("Event", one)
+
+    async def follow_live(self, execution: str, *, after: int = 0) -> AsyncIterator[Event | LiveNews]:
+        """Yield what `follow` yields, and what models say meanwhile."""
+        async with aclosing(self._followed(execution, after, live=True)) as news:
+            async for one in news:
+                yield one
+
+    async def _followed(self, execution: str, after: int, *, live: bool) -> AsyncGenerator[Event | LiveNews]:
         while True:
             place = self._current()
-            news = place.api.follow(execution, after=after)
+            follow = place.api.follow_live if live else place.api.follow
+            news = follow(execution, after=after)
             try:
-                while (event := await place.unless_over(_next(news))) is not None:
-                    after = event.seq
-                    yield event
+                while (one := await place.unless_over(_next(news))) is not None:
+                    after = one.seq if isinstance(one, Event) else after
+                    yield one
             except Over:
                 continue
             except PerdureError as error:
@@ -344,5 +358,5 @@ def _ours(recorded: object, by: str) -> bool:
     return recorded == by or (not by and recorded == "admin")
 
 
-async def _next(news: AsyncIterator[Event]) -> Event | None:
+async def _next(news: AsyncIterator[T]) -> T | None:
     return await anext(news, None)

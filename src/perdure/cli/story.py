@@ -12,6 +12,7 @@ from rich.text import Text
 
 from perdure.cli import phrases
 from perdure.cli.terminal import STATES, state_text
+from perdure.client.replies import InTheMaking
 from perdure.client.timeline import Attempt, Entry, Gap, ModelStep, News, Timeline, ToolStep
 from perdure.core import states
 from perdure.core.delivery import Delivery
@@ -21,6 +22,8 @@ from perdure.core.views import ExecutionView
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+SAYING_LINES = 6
+"""Of a reply in the making: its last ones."""
 WORDS_ROOM = 200
 """Characters of a reply, a result or an error in the timeline."""
 
@@ -86,6 +89,13 @@ def waits(view: ExecutionView, now_ms: int) -> list[RenderableType]:
             name = phrases.plain(wait.detail.removeprefix("signal "))
             lines.append(Text(f"  perdure executions signal {view.id} '{name}' --value JSON", style="cyan"))
     return lines
+
+
+def saying(address: str, reply: InTheMaking, width: int) -> RenderableType:
+    """Return the end of what a model has said so far, in lines of a terminal that is so wide."""
+    attempt = f"  attempt {reply.attempt}" if reply.attempt > 1 else ""
+    said = "\n".join(map(phrases.plain, reply.text[-SAYING_LINES * width :].splitlines()[-SAYING_LINES:]))
+    return Text.assemble((_model_name(address), "bold"), (attempt, "yellow"), "\n", said, overflow="fold")
 
 
 def tree(view: ExecutionView) -> list[RenderableType]:

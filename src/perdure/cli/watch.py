@@ -1,6 +1,7 @@
 """`perdure executions watch`: print what has ended, keep in view what is under way, until the execution has ended.
 
-What ended is printed once, for good, and scrolls away like any output; only the lines below it are redrawn.
+What ended is printed once, for good, and scrolls away like any output; only the lines below it are redrawn. There, on a
+terminal, a reply is seen as it comes; a pipe, which takes nothing back, is given what is recorded.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import time
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, cast
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -20,12 +21,14 @@ from rich.text import Text
 
 from perdure.cli import failure, phrases
 from perdure.cli.connect import find
-from perdure.cli.story import Line, head, lines_of, story_table, sums, waits
+from perdure.cli.story import Line, head, lines_of, saying, story_table, sums, waits
 from perdure.cli.terminal import console, print_json, state_text
 from perdure.client.http import HttpApi
+from perdure.client.replies import Replies
 from perdure.client.timeline import Entry, Timeline, ToolStep, timeline_of
 from perdure.core import states
 from perdure.core.events import Event
+from perdure.core.live import LiveNews
 from perdure.core.views import ExecutionView
 from perdure.errors import Retryable
 
@@ -93,9 +96,13 @@ async def _until(watch: Watch, api: HttpApi, looks: HttpApi, screen: _Screen) ->
 
 async def _follow(watch: Watch, api: HttpApi, screen: _Screen) -> None:
     # A story needs each step whole, so it reads from the start, and does not print what was before `after`.
-    async with aclosing(api.follow(watch.execution, after=watch.after if watch.as_json else 0)) as events:
-        async for event in events:
-            screen.take(event)
+    after = watch.after if watch.as_json else 0
+    follow = api.follow_live if screen.live else api.follow
+    async with aclosing(cast("AsyncGenerator[Event | LiveNews]", follow(watch.execution, after=after))) as news:
+        async for one in news:
+            if isinstance(one, Event):
+                screen.take(one)
+            screen.hear(one)
 
 
 async def _look(watch: Watch, looks: HttpApi, screen: _Screen) -> None:
@@ -123,10 +130,19 @@ class _Screen(Protocol):
     seen: int
     """Number of the last event it was given."""
 
+    @property
+    def live(self) -> bool:
+        """Whether it shows replies as they come."""
+        ...
+
     @contextmanager
     def shown(self) -> Generator[None]: ...
 
     def take(self, event: Event) -> None: ...
+
+    def hear(self, news: Event | LiveNews) -> None:
+        """Take what may change a reply that a model is still at."""
+        ...
 
     def look(self, view: ExecutionView | None) -> None:
         """Take the newest view; None if the server did not answer."""
@@ -140,6 +156,8 @@ class _Screen(Protocol):
 class _Lines:
     """For programs: one event a line."""
 
+    live = False
+
     def __init__(self, after: int) -> None:
         self.seen = after
 
@@ -150,6 +168,9 @@ class _Lines:
     def take(self, event: Event) -> None:
         self.seen = event.seq
         print_json(event)
+
+    def hear(self, news: Event | LiveNews) -> None:
+        pass
 
     def look(self, view: ExecutionView | None) -> None:
         pass
@@ -176,8 +197,13 @@ class _Story:
         self._rests_until = 0.0
         self._told: set[object] = set()
         self._pending: list[Entry] = []
+        self._replies = Replies()
         self._spinner = Spinner("dots", style="cyan")
         self._live = Live(get_renderable=self._below, console=out, refresh_per_second=8, transient=True)
+
+    @property
+    def live(self) -> bool:
+        return self._out.is_terminal
 
     @contextmanager
     def shown(self) -> Generator[None]:
@@ -191,6 +217,9 @@ class _Story:
     def take(self, event: Event) -> None:
         self.seen = event.seq
         self._events.append(event)
+
+    def hear(self, news: Event | LiveNews) -> None:
+        self._replies.take(news)
 
     def look(self, view: ExecutionView | None) -> None:
         self._silent = view is None
@@ -238,7 +267,8 @@ class _Story:
         table.add_row(self._spinner, status)
         zero_ms = self._events[0].at_ms if self._events else now_ms
         rows: list[RenderableType] = [story_table(_lines(self._pending), zero_ms)] if self._pending else []
-        return Group(*rows, table, *waits(self._view, now_ms))
+        spoken = [saying(*one, self._out.width) for one in self._replies.made.items()]
+        return Group(*rows, *spoken, table, *waits(self._view, now_ms))
 
 
 def _lines(entries: Sequence[Entry]) -> list[Line]:

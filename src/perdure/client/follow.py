@@ -7,6 +7,7 @@ from contextlib import aclosing
 
 from perdure.client.channel import Ask, Channel
 from perdure.core.events import Event, Kind
+from perdure.core.live import LiveNews
 from perdure.errors import InternalError, Retryable
 from perdure.wire import codec, frames, routes
 
@@ -20,33 +21,35 @@ _KINDS = frozenset(kind.value for kind in Kind)
 class Follower:
     """Where one reader of one log stands."""
 
-    def __init__(self, channel: Channel, execution: str, after: int) -> None:
+    def __init__(self, channel: Channel, execution: str, after: int, *, live: bool = False) -> None:
+        """`live`: give what models say, too."""
         self._channel = channel
         self._execution = execution
         self._after: int = after
+        self._live = live
         self._ended = False
         self._failures = 0
 
-    async def events(self) -> AsyncGenerator[Event]:
+    async def news(self) -> AsyncGenerator[Event | LiveNews]:
         """Yield events until the log has ended. Comes back after every cut, for ever.
 
         Raises what coming back cannot change (`NotFound`, `Unauthorized`), and `Unreachable` if nothing ever answered
         at this address.
         """
         while not self._ended:
-            async with aclosing(self._connection()) as events:
-                async for event in events:
-                    yield event
+            async with aclosing(self._connection()) as news:
+                async for one in news:
+                    yield one
             if not self._ended:
                 self._failures += 1
                 await self._channel.pause(self._failures)
 
-    async def _connection(self) -> AsyncGenerator[Event]:
+    async def _connection(self) -> AsyncGenerator[Event | LiveNews]:
         """Yield what one connection brings, until it is cut or the log has ended."""
         try:
-            async with self._channel.stream(self._ask()) as pieces, aclosing(self._read(pieces)) as events:
-                async for event in events:
-                    yield event
+            async with self._channel.stream(self._ask()) as pieces, aclosing(self._read(pieces)) as news:
+                async for one in news:
+                    yield one
         except Retryable:  # cut in the middle, or nobody listens there just now
             if not self._channel.met:
                 raise
@@ -56,12 +59,13 @@ class Follower:
             "follow",
             "GET",
             routes.fill(routes.EVENTS, execution=self._execution),
+            None if self._live else {"live": "false"},
             headers={"last-event-id": str(self._after)},
             reply_seconds=SILENCE_SECONDS,
             accept=frames.MEDIA_TYPE,
         )
 
-    async def _read(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[Event]:
+    async def _read(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[Event | LiveNews]:
         reader = frames.FrameReader()
         async for piece in pieces:
             for frame in reader.feed(piece):
@@ -70,6 +74,8 @@ class Follower:
                     return
                 if frame.kind in _KINDS:
                     yield self._take(codec.load(Event, frame.data))
+                elif self._live and (kind := frames.LIVE.get(frame.kind)) is not None:
+                    yield codec.load(kind, frame.data)
 
     def _take(self, event: Event) -> Event:
         if event.seq != self._after + 1:

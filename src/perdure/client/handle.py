@@ -7,17 +7,20 @@ Every verb has an async twin, `VERB_async`. A handle holds no state of the execu
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict, TypeVar, Unpack
 
 from perdure.client.large import sent_whole
 from perdure.client.results import AgentResult, AgentStatus, result_of, status_of
-from perdure.client.stream_events import AgentEvent, stream_event
+from perdure.client.stream_events import AgentEvent, live_event, stream_event
 from perdure.client.values import Connection, Values
 from perdure.core.codec import Json
 from perdure.core.events import Event
+from perdure.core.live import LiveNews
 from perdure.core.views import ApprovalView, Decision, EffectView, Finding, ForkEdits, Ruling, TaskView
 from perdure.errors import Conflict
 from perdure.wire.pages import all_tasks
+
+T = TypeVar("T")
 
 
 class ForkChanges(TypedDict, total=False):
@@ -216,9 +219,12 @@ class AgentHandle(Values):
     def diagnose(self) -> list[Finding]:
         return self._runtime.wait(self.diagnose_async())
 
-    def stream(self, after: int = 0) -> AgentStream:
-        """Follow it from `seq` `after` on: with `for`, with `async for`, or to its end by `get_result`."""
-        return AgentStream(self, self._runtime, after)
+    def stream(self, after: int = 0, *, live: bool = True) -> AgentStream:
+        """Follow it from `seq` `after` on: with `for`, with `async for`, or to its end by `get_result`.
+
+        `live`: between the recorded events come `ReplyDelta`, pieces of a reply that a model is still at.
+        """
+        return AgentStream(self, self._runtime, after, live=live)
 
     async def result_async(self) -> AgentResult:
         """Wait until it has ended, well or not, and return how. Survives lost connections and server restarts."""
@@ -272,26 +278,31 @@ class AgentHandle(Values):
 class AgentStream:
     """The news of one execution, from a place in its log on, without gap or repeat. May be iterated again."""
 
-    def __init__(self, handle: AgentHandle, runtime: Connection, after: int) -> None:
+    def __init__(self, handle: AgentHandle, runtime: Connection, after: int, *, live: bool = True) -> None:
         self._handle = handle
         self._runtime = runtime
         self._after = after
+        self._live = live
 
     async def __aiter__(self) -> AsyncIterator[AgentEvent]:
-        follow = self._runtime.api.follow(self._handle.execution_id, after=self._after)
+        follow, seen = self._follow(), _Seen(self._after)
         try:
-            while (event := await self._runtime.join(_next(follow))) is not None:
-                yield stream_event(event)
+            while (news := await self._runtime.join(_next(follow))) is not None:
+                yield seen.told(news)
         finally:
             await self._runtime.join(_close(follow))
 
     def __iter__(self) -> Iterator[AgentEvent]:
-        follow = self._runtime.api.follow(self._handle.execution_id, after=self._after)
+        follow, seen = self._follow(), _Seen(self._after)
         try:
-            while (event := self._runtime.wait(_next(follow))) is not None:
-                yield stream_event(event)
+            while (news := self._runtime.wait(_next(follow))) is not None:
+                yield seen.told(news)
         finally:
             self._runtime.wait(_close(follow))
+
+    def _follow(self) -> AsyncIterator[Event | LiveNews]:
+        api, execution = self._runtime.api, self._handle.execution_id
+        return api.follow_live(execution, after=self._after) if self._live else api.follow(execution, after=self._after)
 
     async def get_result_async(self) -> AgentResult:
         """Wait for the end and return the result, whatever was iterated before."""
@@ -301,11 +312,25 @@ class AgentStream:
         return self._handle.result()
 
 
-async def _next(follow: AsyncIterator[Event]) -> Event | None:
+class _Seen:
+    """The last recorded event that a reader was given."""
+
+    def __init__(self, after: int) -> None:
+        self._seq, self._at_ms = after, 0
+
+    def told(self, news: Event | LiveNews) -> AgentEvent:
+        """Return what came as programs see it."""
+        if not isinstance(news, Event):
+            return live_event(news, self._seq, self._at_ms)
+        self._seq, self._at_ms = news.seq, news.at_ms
+        return stream_event(news)
+
+
+async def _next(follow: AsyncIterator[T]) -> T | None:
     return await anext(follow, None)
 
 
-async def _close(follow: AsyncIterator[Event]) -> None:
+async def _close(follow: AsyncIterator[Event | LiveNews]) -> None:
     close = getattr(follow, "aclose", None)
     if close is not None:
         await close()

@@ -23,6 +23,7 @@ from perdure.core import states
 from perdure.core.chain import LogPage
 from perdure.core.codec import Json
 from perdure.core.events import Event
+from perdure.core.live import LiveNews
 from perdure.core.views import (
     ApprovalView,
     Decision,
@@ -110,9 +111,17 @@ class HttpApi(
         Raises what coming back cannot change (`NotFound`, `Unauthorized`), and `Unreachable` if nothing ever
         answered at this address.
         """
-        async with aclosing(Follower(self._channel, execution, after).events()) as events:
-            async for event in events:
-                yield event
+        async with aclosing(Follower(self._channel, execution, after).news()) as news:
+            async for one in news:
+                if isinstance(one, Event):
+                    yield one
+
+    async def follow_live(self, execution: str, *, after: int = 0) -> AsyncGenerator[Event | LiveNews]:
+        """Yield what `follow` yields, as it does, and what models say meanwhile. A server that knows nothing of that
+        sends events alone."""
+        async with aclosing(Follower(self._channel, execution, after, live=True).news()) as news:
+            async for one in news:
+                yield one
 
     async def wait(self, execution: str) -> None:
         """Return once it has ended, by one request that waits; nothing of its log is read. As `follow`, it survives

@@ -1,6 +1,7 @@
 """What a program sees when it follows an execution: one frozen union, a class per kind of news.
 
 Match on the class. A kind that this version does not know arrives as `OtherEvent`, so newer servers break no client.
+All but `ReplyDelta` and `ReplyReset` are recorded, and come again to whoever follows again.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Any
 
 from perdure.core.codec import Json
 from perdure.core.events import Event, Kind, reply_in
+from perdure.core.live import Delta, LiveNews
 from perdure.core.tokens import TOKEN_ENDS
 
 
@@ -28,6 +30,28 @@ class StreamEvent:
 @dataclass(frozen=True, slots=True)
 class ExecutionStarted(StreamEvent):
     input: Json
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyDelta(StreamEvent):
+    """A piece of a reply that a model is still at. In no log: `ModelReplied` takes its place.
+
+    With `offset` 0 it takes the place of all that came of this address, by this attempt or an earlier one; else it
+    follows what came. `seq` and `at_ms` are those of the last recorded event.
+    """
+
+    attempt: int
+    offset: int
+    """Characters of this attempt before it."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyReset(StreamEvent):
+    """What came of replies in the making is void, and the rest is not told here. `seq` and `at_ms`: as `ReplyDelta`."""
+
+    why: str
+    """`elsewhere`: another server asks the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +176,8 @@ class OtherEvent(StreamEvent):
 
 AgentEvent = (
     ExecutionStarted
+    | ReplyDelta
+    | ReplyReset
     | ModelReplied
     | ToolScheduled
     | ToolBegun
@@ -170,6 +196,13 @@ AgentEvent = (
     | ExecutionCancelled
     | OtherEvent
 )
+
+
+def live_event(news: LiveNews, seq: int, at_ms: int) -> AgentEvent:
+    """Return what a model says as programs see it: behind the event `seq` of the log."""
+    if isinstance(news, Delta):
+        return ReplyDelta(seq, at_ms, news.address, news.attempt, news.offset, news.text)
+    return ReplyReset(seq, at_ms, "", news.why)
 
 
 def stream_event(event: Event) -> AgentEvent:

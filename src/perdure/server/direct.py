@@ -6,16 +6,17 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from perdure.agent.spec import spec_digest, spec_from_json
 from perdure.core import codec, states
 from perdure.core.chain import LogPage
 from perdure.core.codec import Json
-from perdure.core.events import Event, Kind
+from perdure.core.events import Event
 from perdure.core.functions import is_function, lane_of
 from perdure.core.ids import check_named, new_id
 from perdure.core.ledger import EFFECT_STATES
+from perdure.core.live import LiveNews
 from perdure.core.queues import check_limit_key, check_priority
 from perdure.core.rooms import ROOM_ACT
 from perdure.core.tags import check_tag, checked_tags
@@ -56,20 +57,18 @@ from perdure.server.direct_schedules import DirectSchedules
 from perdure.server.direct_secrets import DirectSecrets
 from perdure.server.direct_waits import DirectWaits
 from perdure.server.edits import with_replies
-from perdure.server.heard import Heard
+from perdure.server.following import PAGE, TERMINAL_KINDS, Following, page_of
 from perdure.store.protocol import Reads
 from perdure.store.tx import Note
 
 if TYPE_CHECKING:
     from perdure.server.node import Node
 
-TERMINAL_KINDS = frozenset({Kind.COMPLETED, Kind.FAILED, Kind.CANCELLED})
-PAGE = 1_000
 MOST_DELAY_SECONDS = 10 * 365 * 24 * 3600.0
 LATEST_MS = 253_402_300_799_999
 """The end of the year 9999: what a date can say."""
 POLL_SECONDS = 5.0
-"""How often a follower looks without a hint."""
+"""How often one who waits for an end looks without a hint."""
 
 
 class DirectApi(
@@ -124,56 +123,13 @@ class DirectApi(
 
     async def events(self, execution: str, *, after: int = 0, limit: int = PAGE) -> list[Event]:
         _check_limit(limit)
-        return (await self._page(execution, after, limit))[0]
+        return (await self._bridge.read(lambda reads: page_of(reads, self._company, execution, after, limit)))[0]
 
-    async def _page(self, execution: str, after: int, limit: int = PAGE) -> tuple[list[Event], bool]:
-        """Return a page of the log, and whether the log went on behind it."""
+    def follow(self, execution: str, *, after: int = 0) -> AsyncIterator[Event]:
+        return cast("AsyncIterator[Event]", Following(self._node, self._company, execution, after, live=False).news())
 
-        def page(reads: Reads) -> tuple[list[Event], bool]:
-            row = query.execution_row_of(reads, self._company, execution)
-            found = query.events_page(reads, execution, after, limit)
-            return found, bool(found) and found[-1].seq < row["next_seq"] - 1
-
-        return await self._bridge.read(page)
-
-    async def follow(self, execution: str, *, after: int = 0) -> AsyncIterator[Event]:
-        check_named(execution=execution)
-        heard = Heard()
-        stir = asyncio.Event()
-
-        def hear(note: Note) -> None:
-            heard.take(note.rows)
-            stir.set()
-
-        with self._node.hub.listening([("events", execution)], hear):
-            # Read after we began to listen: nothing falls between.
-            news, more = await self._page(execution, after)
-            while True:
-                for event in news:
-                    yield event
-                if news and news[-1].kind in TERMINAL_KINDS:
-                    return
-                if not news and await self._over(execution, after):
-                    return
-                after = news[-1].seq if news else after
-                news = heard.after(after)
-                if not news:
-                    news, more = await self._look(execution, after, more, stir, heard)
-
-    async def _look(
-        self, execution: str, after: int, more: bool, stir: asyncio.Event, heard: Heard
-    ) -> tuple[list[Event], bool]:
-        """Wait for news, unless the log goes on; read it if none is heard for long or something is missing."""
-        if not heard and not more:
-            stir.clear()
-            if await _stirred(stir):
-                return heard.after(after), False
-        return await self._page(execution, after)
-
-    async def _over(self, execution: str, after: int) -> bool:
-        """Whether nothing will ever come after `after`."""
-        row = await self._bridge.read(lambda reads: query.execution_row_of(reads, self._company, execution))
-        return row["state"] in states.TERMINAL and row["next_seq"] - 1 <= after
+    def follow_live(self, execution: str, *, after: int = 0) -> AsyncIterator[Event | LiveNews]:
+        return Following(self._node, self._company, execution, after, live=True).news()
 
     async def wait(self, execution: str) -> None:
         check_named(execution=execution)

@@ -41,6 +41,7 @@ from perdure.server.elsewhere import EXECUTOR
 from perdure.server.hub import Hub
 from perdure.server.journal import DirectJournal, RoomJournal, patiently
 from perdure.server.leases import HeldModels, Leases
+from perdure.server.live import LiveModels, LiveTexts
 from perdure.server.room_gate import Gate, GatedModels
 from perdure.server.wakes import abandon, to_be_abandoned, wake_function
 from perdure.store.protocol import Reads
@@ -120,6 +121,7 @@ class Executor:
         self._owned: dict[str, Live] = {}
         """Driven now. Owner: `_drive`."""
         self._leases = Leases(clock, options.lease_ms)
+        self.live = LiveTexts(hub)  # what models say that it asks now
         self._parked = ParkedRuns(options.cache)
         """Owner: `_drive`. What it has seen is read by the writer's thread during a claim."""
         self._specs: OrderedDict[tuple[str, str], AgentSpec | WakeSpec] = OrderedDict()
@@ -265,14 +267,15 @@ class Executor:
         first = events[0].data["input"]
         cancelled = partial(_cancelled, self._bridge, self._clock, claimed)
         models = HeldModels(self._models(claimed.company), self._leases, execution, cancelled)
+        told = LiveModels(models, self.live, execution, partial(self._leases.fence, execution))
         if isinstance(spec, WakeSpec):
             wake = wake_of(execution, claimed.company, first)
             gate = Gate(self._bridge, self._leases, wake, self._new_id)
-            gated = replace(models, models=GatedModels(models.models, gate))
+            gated = replace(told, models=replace(models, models=GatedModels(models.models, gate)))
             run = Run(execution, wake_function(spec, wake, gate, gated, self._clock), self._clock, self._new_id)
             ends = to_be_abandoned(spec, events)
             return Live(run, claimed.fence, spec.active_ms, room=wake.room, abandoned=ends), events
-        function = partial(agent_loop, spec=spec, first=first, models=models, clock=self._clock)
+        function = partial(agent_loop, spec=spec, first=first, models=told, clock=self._clock)
         run = Run(execution, function, self._clock, self._new_id)
         return Live(run, claimed.fence, spec.limits.active_ms), events
 

@@ -1,8 +1,9 @@
 """One event stream for a whole user interface: which executions changed, whether decisions wait, and logs as they grow.
 
 Frames: `ready` once, after which nothing is missed; `executions` with those that changed; `approvals` with how many are
-open; `log` with events of one execution that is followed; `end` when its log is complete; `unknown` if there is no such
-one. `id` says how far each log was sent, as `exe_1:14,exe_2:3`: who comes back with it goes on there.
+open; `log` with events of one execution that is followed; `delta` and `reset` with what a model says there, which is in
+no log; `end` when its log is complete; `unknown` if there is no such one. `id` says how far each log was sent, as
+`exe_1:14,exe_2:3`: who comes back with it goes on there.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from typing import Any, cast
 
 from starlette.types import Message, Send
 
+from perdure.core.events import Event
+from perdure.core.live import LiveNews
 from perdure.core.views import ExecutionSummary
 from perdure.errors import InvalidInput, NotFound
 from perdure.server.call import Call
 from perdure.server.changes import Changes
 from perdure.server.stream import Lasting, piece
-from perdure.wire import codec
-from perdure.wire.bodies_screen import FeedApprovals, FeedExecutions, FeedLog, FeedOf
+from perdure.wire import codec, frames
+from perdure.wire.bodies_screen import FeedApprovals, FeedExecutions, FeedLive, FeedLog, FeedOf
 
 MOST_FOLLOWED = 20
 """Logs on one stream."""
@@ -70,14 +73,19 @@ class Feed(Lasting):
     async def _follow(self, execution: str, send: Send) -> None:
         name = codec.dump(FeedOf(execution))
         try:
-            async with aclosing(cast("Any", self._api.follow(execution, after=self._after[execution]))) as log:
-                async for event in log:
-                    self._after[execution] = event.seq
-                    await send(_frame("log", codec.dump(FeedLog(execution, (event,))), self._id()))
+            async with aclosing(cast("Any", self._api.follow_live(execution, after=self._after[execution]))) as news:
+                async for one in news:
+                    await send(self._told(execution, one))
         except NotFound:
             await send(_frame("unknown", name))
             return
         await send(_frame("end", name))
+
+    def _told(self, execution: str, one: Event | LiveNews) -> Message:
+        if not isinstance(one, Event):
+            return _frame(frames.kind_of(one), codec.dump(FeedLive(execution, one)))
+        self._after[execution] = one.seq
+        return _frame("log", codec.dump(FeedLog(execution, (one,))), self._id())
 
     def _id(self) -> bytes:
         return ",".join(f"{execution}:{after}" for execution, after in self._after.items()).encode()

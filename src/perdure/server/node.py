@@ -40,6 +40,7 @@ from perdure.server.elsewhere import Elsewhere
 from perdure.server.executor import Executor, ExecutorOptions
 from perdure.server.functions import DirectFunctionSource
 from perdure.server.hub import DRAINING, Hub
+from perdure.server.live import LiveText
 from perdure.server.presence import Workers
 from perdure.server.reading import Queries, Reading
 from perdure.server.retention import Retention
@@ -205,6 +206,15 @@ class Node:
     def functions(self, company: str) -> DirectFunctionSource:
         """Return the durable functions of one company."""
         return self._functions.setdefault(company, DirectFunctionSource(self, company))
+
+    def replies(self, execution: str) -> tuple[LiveText, ...]:
+        """Return the replies that models are making here for an execution."""
+        return self._executor.live.of(execution) if self._executor is not None else ()
+
+    @property
+    def holder(self) -> str:
+        """As whom it drives executions; empty before it does."""
+        return self._executor.holder if self._executor is not None else ""
 
     def issuer(self, company: str) -> Issuer:
         """Return what makes the secrets of a company's tokens, for whoever holds its executions."""

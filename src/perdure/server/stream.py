@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from perdure.core.events import Event
+from perdure.core.live import LiveNews
 from perdure.core.ports import Clock
 from perdure.errors import PerdureError, Retryable
 from perdure.log import get_log
@@ -120,17 +121,20 @@ class Lasting(Response):
 
 
 class EventStream(Lasting):
-    """The log of an execution above `after`, and then what happens. Ends with `done` when the execution has ended."""
+    """The log of an execution above `after`, and then what happens. Ends with `done` when the execution has ended.
 
-    def __init__(self, streams: Streams, events: AsyncIterator[Event], company: str, most: int) -> None:
+    Between events it may be told what a model says, in frames without an id: who comes back is not missing any.
+    """
+
+    def __init__(self, streams: Streams, news: AsyncIterator[Event | LiveNews], company: str, most: int) -> None:
         super().__init__(streams, company, most)
-        self._events = events
+        self._news = news
 
     async def pump(self, send: Send) -> None:
         """Send the log."""
-        async with aclosing(cast("Any", self._events)) as events:
-            async for event in events:
-                await send(piece(frames.frame_of(event)))
+        async with aclosing(cast("Any", self._news)) as news:
+            async for one in news:
+                await send(piece(frames.frame_of(one) if isinstance(one, Event) else frames.live_frame(one)))
         await send(piece(frames.DONE))
 
 

@@ -13,6 +13,7 @@ from perdure.core.chain import LogPage
 from perdure.core.codec import Json
 from perdure.core.events import Event
 from perdure.core.functions import ClaimRequest, Claims, Entry, HeldExecution, Reply
+from perdure.core.live import LiveNews
 from perdure.core.states import Waitpoint
 from perdure.core.views import (
     ApprovalView,
@@ -74,6 +75,14 @@ class Api(WaitsApi, SchedulesApi, QueuesApi, RoomsApi, RoomFilesApi, CompaniesAp
         """Yield the log above `after`, then what is appended, without gap or repeat, until the execution ends.
 
         Reconnects by itself for as long as it is iterated.
+        """
+        ...
+
+    def follow_live(self, execution: str, *, after: int = 0) -> AsyncIterator[Event | LiveNews]:
+        """Yield what `follow` yields and, between the events, what a model says while its reply is not recorded yet.
+
+        Who begins in the middle of a reply is first given its text so far. An attempt takes the place of the one before
+        it. None of that is in the log, and where it is missing nothing is lost.
         """
         ...
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from perdure.core.events import Event
+from perdure.core.live import Delta, Reset
 from perdure.core.views import ExecutionSummary
 
 _STRICT: dict[str, Any] = {"extra": "forbid"}
@@ -31,6 +32,14 @@ class FeedLog:
 
     execution: str
     items: tuple[Event, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FeedLive:
+    """What a model says in one execution while it is still at it: a frame `delta`, or `reset`. In no log."""
+
+    execution: str
+    news: Delta | Reset
 
 
 @dataclass(frozen=True, slots=True)

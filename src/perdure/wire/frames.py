@@ -1,20 +1,23 @@
 """The event stream's text, both ways. Sans-IO: bytes in, frames out.
 
 A frame that carries an event has its `seq` as `id`; a comment (`: beat`) has none; `event: done` says that the log
-has ended. A stream that closes without `done` was cut, and goes on from the last `id`.
+has ended. A stream that closes without `done` was cut, and goes on from the last `id`. `event: delta` and `event:
+reset` tell of a reply while a model is still at it: they have no `id`, and nothing is missing where they were.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from perdure.core.events import Event
+from perdure.core.live import Delta, LiveNews, Reset
 from perdure.errors import Unreachable
 from perdure.wire import codec
 
 MEDIA_TYPE = "text/event-stream"
 DONE_KIND = "done"
+LIVE: Mapping[str, type[Delta] | type[Reset]] = {"delta": Delta, "reset": Reset}
 DONE = b"event: done\ndata: {}\n\n"
 BEAT = b": beat\n\n"
 OPENING = b"retry: 1000\n\n"
@@ -35,6 +38,16 @@ class Frame:
 def frame_of(event: Event) -> bytes:
     """Return the frame of one event."""
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.seq, event.kind.value.encode(), codec.dump(event))
+
+
+def live_frame(news: LiveNews) -> bytes:
+    """Return the frame of what is told of a reply in the making."""
+    return b"event: %s\ndata: %s\n\n" % (kind_of(news).encode(), codec.dump(news))
+
+
+def kind_of(news: LiveNews) -> str:
+    """Return what such a frame is called."""
+    return "delta" if isinstance(news, Delta) else "reset"
 
 
 class FrameReader:

@@ -125,7 +125,7 @@ async def test_a_log_is_followed_from_anywhere_to_its_end(bench: NodeBench) -> N
 async def test_nothing_follows_an_ended_execution_from_its_end_on(
     bench: NodeBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perdure.server.direct.POLL_SECONDS", 3_600)  # the first look has to tell
+    monkeypatch.setattr("perdure.server.following.POLL_SECONDS", 3_600)  # the first look has to tell
     execution = await bench.start(tool("look"))
     [task] = await bench.lease("look")
     await bench.done(task)
@@ -144,7 +144,7 @@ async def test_a_log_of_many_pages_is_followed_without_a_pause(
     await bench.result(execution)
     log = await bench.log(execution)
     monkeypatch.setattr("perdure.engine.query.PAGE_BYTES", 1)
-    monkeypatch.setattr("perdure.server.direct.POLL_SECONDS", 3_600)
+    monkeypatch.setattr("perdure.server.following.POLL_SECONDS", 3_600)
     async with asyncio.timeout(PATIENCE):
         assert await followed(bench, execution) == log
 

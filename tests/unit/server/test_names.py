@@ -27,6 +27,7 @@ VERBS: dict[str, Ask] = {
     "execution": lambda api, name: api.execution(name),
     "events": lambda api, name: api.events(name),
     "follow": lambda api, name: anext(api.follow(name)),
+    "follow_live": lambda api, name: anext(api.follow_live(name)),
     "wait": lambda api, name: api.wait(name),
     "send": lambda api, name: api.send(name, "hi"),
     "pause": lambda api, name: api.pause(name),

@@ -71,6 +71,11 @@ WaitForEnd = Annotated[
 ]
 
 
+LiveText = Annotated[
+    bool,
+    Query(description="In a stream: what models say is to come, too, in frames `delta` and `reset` that have no id"),
+]
+
 router = APIRouter(route_class=ParsedRoute)
 
 
@@ -130,15 +135,14 @@ async def _end(call: Call, execution: str, seconds: float) -> None:
     summary="The log: a page of it, or, with Accept: text/event-stream, a stream that follows it",
     responses={200: {"content": {frames.MEDIA_TYPE: {}}}},
 )
-async def events(call: Caller, execution: str, after: After = 0, limit: Limit = 200) -> Response:
+async def events(call: Caller, execution: str, after: After = 0, limit: Limit = 200, live: LiveText = True) -> Response:
     if frames.MEDIA_TYPE.encode() not in call.head.get(b"accept", b""):
         return _reply(EventList(tuple(await call.api.events(execution, after=after, limit=limit))))
     # What a browser saw last counts: on its own reconnects it repeats the address it was given first.
     after = _last_seen(call, after)
     await call.api.events(execution, after=after, limit=1)  # raises NotFound while there is a status to say it with
-    return EventStream(
-        call.streams, call.api.follow(execution, after=after), call.principal.company, call.limits.streams
-    )
+    follow = call.api.follow_live if live else call.api.follow
+    return EventStream(call.streams, follow(execution, after=after), call.principal.company, call.limits.streams)
 
 
 @router.post(routes.MESSAGES, status_code=201, response_model=Sent, summary="Send a message into an execution")

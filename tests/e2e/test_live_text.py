@@ -1,0 +1,251 @@
+"""What a model says is seen while it says it, by whoever looks on, from whenever; what is recorded is as ever."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from http_server import Server, open_node, serving_node, start_request
+from perdure import Agent, AgentEvent, AgentRuntime
+from perdure.client.stream_events import ReplyDelta
+from perdure.core.events import Event, Kind
+from perdure.core.live import Delta, LiveNews, Reset
+from perdure.models.catalog import Catalog
+from perdure.server.node import Node, Parts
+from perdure.store.postgres import open_postgres
+from perdure.system import SystemClock, SystemRandom
+from perdure.wire import frames, routes
+from raw_http import frames_of, request
+from speaking import FOLDER, Gates, piece, said, speak
+from which_store import store_at
+
+pytestmark = pytest.mark.anyio
+
+PATIENCE = 60.0
+ADDRESS = "turn 1/model"
+
+
+@pytest.fixture
+def gates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gates:
+    folder = tmp_path / "gates"
+    folder.mkdir()
+    monkeypatch.setenv(FOLDER, str(folder))
+    return Gates(folder)
+
+
+def models() -> Catalog:
+    return Catalog(scripted={"speaker": speak}, environ={})
+
+
+@asynccontextmanager
+async def serving(place: Path) -> AsyncGenerator[Server]:
+    """Run a server whose model speaks."""
+    node = await asyncio.to_thread(open_node, place, models())
+    async with serving_node(node) as server, asyncio.timeout(PATIENCE):
+        yield server
+
+
+@asynccontextmanager
+async def serving_on(database: str) -> AsyncGenerator[Server]:
+    """Run one more server on a database."""
+    clock, random = SystemClock(), SystemRandom()
+    store = open_postgres(database, random=random)
+    node = Node(store, Parts(models(), clock, random), nonce=random.token(16).hex())
+    node.start()
+    async with serving_node(node) as server:
+        yield server
+
+
+async def begin(server: Server) -> str:
+    return (await server.api().start(start_request("speaker"))).id
+
+
+async def heard(news: AsyncIterator[Event | LiveNews], attempt: int, text: str) -> list[Delta]:
+    """Return the pieces that come until an attempt has said a text. What came of it before is in `text`."""
+    found: list[Delta] = []
+    async for one in news:
+        if isinstance(one, Delta):
+            found.append(one)
+            if (one.attempt, one.offset + len(one.text)) == (attempt, len(text)):
+                assert text.endswith(one.text)
+                return found
+    raise AssertionError(f"{text!r} never came: {found}")
+
+
+async def rest(news: AsyncIterator[Event | LiveNews]) -> list[Any]:
+    """Return the kinds of the events, and all else, that come until the end."""
+    return [one.kind if isinstance(one, Event) else one for one in [one async for one in news]]
+
+
+@pytest.mark.both_stores
+async def test_text_comes_piece_by_piece_and_then_the_record(tmp_path: Path, gates: Gates) -> None:
+    async with serving(tmp_path / "s.db") as server:
+        execution = await begin(server)
+        news = server.api().follow_live(execution)
+        gates.let(1, 1)
+        assert await heard(news, 1, said(1, 1)) == [Delta(ADDRESS, 1, 0, piece(1, 1))]
+        gates.let(1, 2)
+        assert await heard(news, 1, said(1, 2)) == [Delta(ADDRESS, 1, len(piece(1, 1)), piece(1, 2))]
+        # Whoever comes late is told all of it first, in this process and over HTTP.
+        for late in (server.node.api("default").follow_live(execution), server.api().follow_live(execution)):
+            assert await heard(late, 1, said(1, 2)) == [Delta(ADDRESS, 1, 0, said(1, 2))]
+        gates.end(1)
+        ends = [one for one in await rest(news) if not isinstance(one, Delta)]
+        assert ends == [Kind.STEP_RECORDED, Kind.COMPLETED]
+        # Of what was told nothing is in the log, and nothing is told of what is.
+        log = await server.api().events(execution)
+        assert [event.kind for event in log] == [Kind.STARTED, Kind.STEP_RECORDED, Kind.COMPLETED]
+        assert log[1].data["value"]["reply"]["text"] == said(1)
+        assert log[1].data["value"]["reply"]["usage"]["output_tokens"] == 11
+        assert [event async for event in server.api().follow_live(execution)] == log
+
+
+async def test_an_attempt_takes_the_place_of_one_that_broke_off(tmp_path: Path, gates: Gates) -> None:
+    async with serving(tmp_path / "s.db") as server:
+        execution = await begin(server)
+        news = server.api().follow_live(execution)
+        gates.let(1, 2)
+        await heard(news, 1, said(1, 2))
+        gates.cut(1)
+        assert await heard(news, 2, "") == [Delta(ADDRESS, 2, 0, "")]
+        gates.let(2, 1)
+        assert await heard(news, 2, said(2, 1)) == [Delta(ADDRESS, 2, 0, piece(2, 1))]
+        gates.end(2)
+        assert Kind.STEP_RECORDED in await rest(news)
+        [recorded] = [one for one in await server.api().events(execution) if one.kind is Kind.STEP_RECORDED]
+        assert recorded.data["value"]["requests"] == 2
+        assert recorded.data["value"]["reply"]["text"] == said(2)
+
+
+@asynccontextmanager
+async def streamed(server: Server, path: str, **headers: str) -> AsyncGenerator[asyncio.StreamReader]:
+    """Open a stream by hand, behind its head."""
+    reader, writer = await asyncio.open_connection(*server.address)
+    given = {"accept": frames.MEDIA_TYPE, **headers}
+    writer.write(request("GET", path, server.address, key=server.key, **given))
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200 "), head
+        yield reader
+    finally:
+        writer.transport.abort()
+
+
+async def test_such_a_frame_has_no_id_and_who_comes_back_misses_no_event(tmp_path: Path, gates: Gates) -> None:
+    async with serving(tmp_path / "s.db") as server:
+        execution = await begin(server)
+        gates.let(1, 1)
+        path = routes.fill(routes.EVENTS, execution=execution)
+        async with streamed(server, path) as reader:
+            raw = await reader.readuntil(b"}\n\n\r\n")
+            while b"event: delta" not in raw:
+                raw += await reader.readuntil(b"}\n\n\r\n")
+        assert b"id: 1\nevent: started\n" in raw
+        assert b"\r\nevent: delta\n" in raw, "a chunk of its own that begins with its kind"
+        gates.end(1)
+        await server.api().wait(execution)
+        async with streamed(server, path, last_event_id="1") as reader:
+            kinds = [frame.kind async for frame in frames_of(reader) if frame.kind]
+        assert kinds == ["step_recorded", "completed", "done"]
+
+
+async def test_who_reads_late_gets_larger_pieces_and_who_reads_too_late_the_record(
+    tmp_path: Path, gates: Gates
+) -> None:
+    async with serving(tmp_path / "s.db") as server:
+        execution = await begin(server)
+        api = server.node.api("default")
+        late, too_late = api.follow_live(execution), api.follow_live(execution)
+        for reader in (late, too_late):
+            assert (await anext(reader)).kind is Kind.STARTED  # type: ignore[union-attr]
+        gates.let(1, 2)
+        await heard(server.api().follow_live(execution), 1, said(1, 2))
+        assert await anext(late) == Delta(ADDRESS, 1, 0, said(1, 2))
+        gates.end(1)
+        await api.wait(execution)
+        assert await rest(too_late) == [Kind.STEP_RECORDED, Kind.COMPLETED]
+
+
+async def test_a_stream_may_be_without_it(tmp_path: Path, gates: Gates) -> None:
+    async with serving(tmp_path / "s.db") as server:
+        execution = await begin(server)
+        gates.let(1, 1)
+        await heard(server.api().follow_live(execution), 1, said(1, 1))
+        path = routes.fill(routes.EVENTS, execution=execution) + "?live=false"
+        async with streamed(server, path) as reader:
+            gates.end(1)
+            kinds = [frame.kind async for frame in frames_of(reader) if frame.kind]
+        assert kinds == ["started", "step_recorded", "completed", "done"]
+        assert [event.kind async for event in server.api().follow(execution)] == kinds[:-1]
+
+
+async def test_the_feed_of_a_browser_carries_it(tmp_path: Path, gates: Gates) -> None:
+    async with serving(tmp_path / "s.db") as server:
+        execution = await begin(server)
+        gates.let(1, 2)
+        async with streamed(server, f"{routes.FEED}?follow={execution}") as reader:
+            found = frames_of(reader)
+            told = ""
+            while told != said(1, 2):
+                given = orjson.loads([frame async for frame in _until(found, "delta")][-1].data)
+                news = given["news"]
+                assert (given["execution"], news["address"], news["attempt"]) == (execution, ADDRESS, 1)
+                assert news["offset"] == len(told)
+                told += news["text"]
+            gates.end(1)
+            kinds = [frame.kind async for frame in _until(found, "end")]
+        assert kinds.count("log") == 2
+
+
+async def _until(found: AsyncIterator[Any], kind: str) -> AsyncGenerator[Any]:
+    async for frame in found:
+        yield frame
+        if frame.kind == kind:
+            return
+
+
+async def test_another_company_hears_nothing(tmp_path: Path, gates: Gates) -> None:
+    async with serving(tmp_path / "s.db") as server:
+        execution = await begin(server)
+        gates.let(1, 1)
+        await heard(server.api().follow_live(execution), 1, said(1, 1))
+        theirs = "pdk_" + "o" * 43
+        await server.node.add_key("acme", "ada", theirs)
+        other = Server(server.node, server.url, theirs, server.stop)
+        async with streamed(other, f"{routes.FEED}?follow={execution}") as reader:
+            kinds = [frame.kind async for frame in _until(frames_of(reader), "unknown")]
+        assert "delta" not in kinds
+
+
+async def test_another_server_says_that_it_is_heard_elsewhere(postgres_database: str, gates: Gates) -> None:
+    async with asyncio.timeout(PATIENCE), serving_on(postgres_database) as producer:
+        execution = await begin(producer)
+        gates.let(1, 1)
+        await heard(producer.api().follow_live(execution), 1, said(1, 1))
+        async with serving_on(postgres_database) as other:
+            news = other.api().follow_live(execution)
+            assert (await anext(news)) == (await other.api().events(execution))[0]
+            assert await anext(news) == Reset("elsewhere")
+            gates.end(1)
+            assert await rest(news) == [Kind.STEP_RECORDED, Kind.COMPLETED]
+
+
+async def test_a_program_with_a_store_of_its_own_sees_it_too(tmp_path: Path, gates: Gates) -> None:
+    place = store_at(tmp_path / "p.db")
+    async with AgentRuntime(store=place, models=models(), serve_tools=False) as runtime, asyncio.timeout(PATIENCE):
+        handle = await runtime.start_async(Agent(name="speaker", model="scripted/speaker"), "go")
+        gates.let(1, 1)
+        seen: list[AgentEvent] = []
+        async for event in handle.stream():
+            seen.append(event)
+            if isinstance(event, ReplyDelta):
+                gates.end(1)
+        quiet = [type(event) async for event in handle.stream(live=False)]
+        assert (seen[1].seq, seen[1].address) == (1, ADDRESS), "behind the event after which it came"
+        assert [type(event) for event in seen if not isinstance(event, ReplyDelta)] == quiet
