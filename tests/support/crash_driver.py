@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import shutil
 import signal
@@ -59,8 +60,7 @@ class Run:
         self._family = Family(folder)
         self._place = LAYOUTS[case.layout]
         self._members = list(dict.fromkeys(self._place.values()))
-        self._armed = list(case.strikes)
-        self._nudges = list(case.nudges)
+        self._armed, self._nudges = list(case.strikes), list(case.nudges)
         self._due: list[tuple[float, Nudge]] = []
         self._weather = Weather(case.storm)
         self._again: dict[str, float] = {}
@@ -94,8 +94,9 @@ class Run:
 
     # What happens while it runs.
 
-    def _until(self, fact: Any) -> None:
-        while not fact() and time.monotonic() < self._began + self.case.deadline_seconds:
+    def _until(self, fact: Any, seconds: float = math.inf) -> None:
+        end = min(self._began + self.case.deadline_seconds, time.monotonic() + seconds)
+        while not fact() and time.monotonic() < end:
             for news in self._family.wait(LOOK_SECONDS):
                 self._heard(news)
             now = time.monotonic()
@@ -110,8 +111,7 @@ class Run:
 
     def _aftermath(self) -> None:
         """Let what was to be killed near the end be killed, and whoever is needed to answer live again."""
-        until = time.monotonic() + AFTERMATH_SECONDS
-        self._until(lambda: all(one.optional for one in self._armed) or time.monotonic() > until)
+        self._until(lambda: all(one.optional for one in self._armed), AFTERMATH_SECONDS)
         self.outcome.unfired = [one.point for one in self._armed if not one.optional]
         self._armed.clear()
         self._until(self._ask.answers)
@@ -289,8 +289,7 @@ class Run:
             self._until(lambda: not self._family.pid("export"))
         for member in self._members:  # politely, so that they say what they passed
             self._family.signal(member, signal.SIGCONT)
-        until = time.monotonic() + ANSWER_SECONDS
-        self._until(lambda: self._ask.heard_out() or time.monotonic() > until)
+        self._until(self._ask.heard_out, ANSWER_SECONDS)
         crash_judge.judge(self.outcome, self.setup, self._ask, self.case.expect)
         if not any(strike.victims for strike in self.case.strikes):
             for member in self._members:
