@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 from perdure import Agent, Approval, ToolContext, tool
@@ -154,16 +156,33 @@ def packer(request: ModelRequest) -> ModelReply:
     return replies[turns(request)]
 
 
+async def speaker(request: ModelRequest) -> AsyncIterator[str]:
+    """Say a line, and the last one when the gate of this attempt is open."""
+    yield f"The **first** line of attempt {request.attempt}. <img src=x onerror=window.hacked=1>"
+    while not (GATES / f"speech-{request.attempt}").exists():  # noqa: ASYNC110 - opened by another process
+        await asyncio.sleep(0.02)
+    yield f"\n\nThe last line of attempt {request.attempt}."
+
+
 desk = Agent(name="refund-desk", model="scripted/desk", tools=[look_up, refund], instructions="Help customers.")
 shipping = Agent(name="shipping", model="scripted/ship", tools=[ship], instructions="Ship parcels.")
 packing = Agent(name="packing", model="scripted/pack", tools=[look_up, pack, weigh], instructions="Pack boxes.")
 mailbox = Agent(name="mailbox", model="scripted/hostile", tools=[read_mail], instructions="Read mail.")
 weather = Agent(name="weather", model="scripted/weather", tools=[measure], instructions="Tell the weather.")
-AGENTS = {"desk": desk, "shipping": shipping, "packing": packing, "mailbox": mailbox, "weather": weather}
+speaking = Agent(name="speaking", model="scripted/speech", instructions="Speak.")
+AGENTS = {
+    "desk": desk,
+    "shipping": shipping,
+    "packing": packing,
+    "mailbox": mailbox,
+    "weather": weather,
+    "speaking": speaking,
+}
 SCRIPTS = {
     "desk": "desk_script",
     "ship": "ship_script",
     "pack": "packer",
     "hostile": "hostile_script",
     "weather": "forecaster",
+    "speech": "speaker",
 }

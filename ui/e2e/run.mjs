@@ -123,6 +123,29 @@ test("a run grows while one looks on, outlives its worker and its server, and no
   await page.close();
 });
 
+test("a reply is seen as it comes; the attempt after a killed server takes its place, and then the record", async () => {
+  const id = await house.start("speaking", "Speak");
+  const page = await open(`/executions/${id}`);
+  await page.locator('[data-saying="1"]').getByText("line of attempt 1").waitFor();
+  await accessible(page, "a reply in the making");
+  await house.do("kill_server");
+  await page.getByText("The server is away").waitFor();
+  await house.do("start_server");
+  await page.locator('[data-saying="2"]').getByText("line of attempt 2").waitFor();
+  assert.equal(await page.getByText("line of attempt 1").count(), 0);
+  const late = await open(`/executions/${id}`); // it shares the stream, which has told that already
+  await late.locator('[data-saying="2"]').getByText("line of attempt 2").waitFor();
+  await house.do("open_gate", { name: "speech-2" });
+  for (const one of [page, late]) {
+    await one.getByText("The last line of attempt 2.").first().waitFor();
+    await one.locator("[data-saying]").waitFor({ state: "detached" });
+    assert.equal(await one.evaluate(() => globalThis.hacked), undefined);
+    assert.deepEqual(one.problems, []);
+    await one.close();
+  }
+  await ended(id);
+});
+
 test("two tabs race for one approval: one decides, the other is told", async () => {
   await served("desk");
   const [first, second] = [await open("/approvals"), await open("/approvals")];

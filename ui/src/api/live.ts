@@ -4,12 +4,14 @@
  * another machine), each tab has its own.
  */
 
+import { Replies } from "../log/replies";
 import { type Message, type State, Stream } from "./stream";
 
 type Note =
   | { readonly kind: "said"; readonly message: Message }
   | { readonly kind: "wants"; readonly tab: string; readonly wants: readonly [string, number][] }
-  | { readonly kind: "who" };
+  | { readonly kind: "who" }
+  | { readonly kind: "retell"; readonly execution: string };
 
 const CHANNEL = "perdure.live";
 
@@ -20,6 +22,8 @@ export class Live {
   private readonly own = new Map<string, number>();
   private readonly others = new Map<string, readonly [string, number][]>();
   private readonly channel: BroadcastChannel | null;
+  /** What models say, as far as it was heard: for a page that is opened in the middle. Of the tab that has the stream. */
+  private readonly replies = new Map<string, Replies>();
   private stream: Stream | null = null;
   private started = false;
 
@@ -57,6 +61,24 @@ export class Live {
     };
   }
 
+  /** Have told again what a model has said so far, if it is at a reply now and that is heard already. */
+  retell(execution: string): void {
+    if (this.stream) this.tellAgain(execution);
+    else this.channel?.postMessage({ kind: "retell", execution } satisfies Note);
+  }
+
+  private tellAgain(execution: string): void {
+    for (const { address, attempt, text } of this.replies.get(execution)?.all() ?? []) {
+      this.say({ kind: "delta", execution, news: { address, attempt, offset: 0, text } });
+    }
+  }
+
+  private keep(message: Message): void {
+    if (message.kind === "delta" && !this.replies.has(message.execution)) this.replies.set(message.execution, new Replies(message.execution));
+    for (const one of this.replies.values()) one.take(message);
+    if (message.kind === "end") this.replies.delete(message.execution);
+  }
+
   private async lead(): Promise<void> {
     this.stream = new Stream((message) => this.say(message));
     this.channel?.postMessage({ kind: "who" } satisfies Note);
@@ -78,6 +100,7 @@ export class Live {
   }
 
   private say(message: Message): void {
+    this.keep(message);
     this.channel?.postMessage({ kind: "said", message } satisfies Note);
     this.pass(message);
   }
@@ -96,6 +119,9 @@ export class Live {
         if (note.wants.length > 0) this.others.set(note.tab, note.wants);
         else this.others.delete(note.tab);
         this.stream?.follow(this.all());
+        break;
+      case "retell":
+        if (this.stream) this.tellAgain(note.execution);
         break;
       case "who":
         this.channel?.postMessage({ kind: "wants", tab: this.tab, wants: [...this.own] } satisfies Note);

@@ -8,12 +8,18 @@ import { Frames, type Frame } from "./frames";
 
 export type State = "connecting" | "live" | "away" | "signed-out";
 
+/** A piece of a reply. With offset 0 it takes the place of all that came of this address, else it follows that. */
+export type Delta = { readonly address: string; readonly attempt: number; readonly offset: number; readonly text: string };
+
 export type Message =
   | { readonly kind: "state"; readonly state: State }
   | { readonly kind: "ready" }
   | { readonly kind: "executions"; readonly items: readonly Schemas["ExecutionSummary"][] }
   | { readonly kind: "approvals"; readonly open: number }
   | { readonly kind: "log"; readonly execution: string; readonly items: readonly Schemas["Event"][] }
+  /** What a model says while it is still at its reply: in no log, and void once its address is recorded. */
+  | { readonly kind: "delta"; readonly execution: string; readonly news: Delta }
+  | { readonly kind: "reset"; readonly execution: string; readonly news: { readonly why: string } }
   | { readonly kind: "end" | "unknown"; readonly execution: string };
 
 const FIRST_PAUSE_MS = 300;

@@ -11,6 +11,7 @@ import { ForkButton } from "./Fork";
 import { Markdown } from "../text/Markdown";
 import { Long, Plain } from "../text/Text";
 import { count, duration } from "../text/time";
+import { Making } from "./Making";
 
 export function Conversation({ view, story }: { view: Execution; story: Story }) {
   const tools = story.entries.filter((one): one is ToolStep => one.kind === "tool");
@@ -22,11 +23,7 @@ export function Conversation({ view, story }: { view: Execution; story: Story })
           <EntryOf one={one} tools={tools} />
         </li>
       ))}
-      {view.state === "running" || view.state === "ready" ? (
-        <li className="flex items-center gap-2 pl-10 text-quiet" role="status">
-          <Icon name="spinner" className="turning" /> {view.waits.length > 0 ? "Working" : "The model is thinking"} …
-        </li>
-      ) : null}
+      <Making view={view} story={story} />
     </ol>
   );
 }
