@@ -92,6 +92,7 @@ def _page(reads: Reads, company: str, room: str, wanted: Search) -> tuple[list[F
     kinds = wanted.kinds or KINDS
     scope = {"room": room, "company": company, "messages": "", "lines": "", "files": ""}
     scope |= {_PARAMETER[kind]: kind for kind in kinds}
+    reads.rows("walk_by_index")
     if wanted.cursor:
         place, weights = read_cursor(wanted.cursor, words)
     else:

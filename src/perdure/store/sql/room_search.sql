@@ -13,6 +13,10 @@ DELETE FROM room_entries WHERE room = :room AND reader = '*' AND id IN (
     WHERE f.room = :room AND f.company = :company AND f.name = :name AND f.version < :version
 );
 
+-- name: walk_by_index
+-- Have what follows in this view go by the room and the reader, and not through what all rooms have: SQLite always does.
+SELECT '' AS walked;
+
 -- name: room_word_counts
 -- How many texts that a company may read have each word, counted up to `most`.
 SELECT q.key AS word, (SELECT COUNT(*) FROM (
@@ -38,19 +42,18 @@ WHERE f.score < :score OR (f.score = :score AND (f.seq < :seq OR (f.seq = :seq A
 ORDER BY f.score DESC, f.seq DESC, f.part LIMIT :limit;
 
 -- name: room_found_messages
--- Some messages, given as {id: …}.
+-- Some messages, given as {id: …}. To SQLite a CROSS JOIN is an order: else it would go through the room for each.
 SELECT m.id, m.company, m.author, m.text, m.thread, m.at_ms, m.steered_by
-FROM json_each(:wanted) w JOIN room_messages m ON m.room = :room AND m.id = w.key;
+FROM json_each(:wanted) w CROSS JOIN room_messages m WHERE m.room = :room AND m.id = w.key;
 
 -- name: room_found_lines
 -- Some lines of memory that a company may read, given as {id: …}.
 SELECT m.id, m.company, m.author, m.text, m.at_ms, m.steered_by
-FROM json_each(:wanted) w JOIN room_memory m ON m.room = :room AND m.id = w.key
-WHERE EXISTS (SELECT 1 FROM room_readers r WHERE r.room = m.room AND r.line = m.id AND r.company IN ('*', :company));
+FROM json_each(:wanted) w CROSS JOIN room_memory m WHERE m.room = :room AND m.id = w.key
+  AND EXISTS (SELECT 1 FROM room_readers r WHERE r.room = m.room AND r.line = m.id AND r.company IN ('*', :company));
 
 -- name: room_found_passages
 -- Some passages, given as {file: {number: …}}.
 SELECT p.file AS id, p.number AS part, f.company, f.author, p.text, f.at_ms, f.name, f.version
-FROM json_each(:wanted) w CROSS JOIN json_each(w.value) n
-JOIN room_passages p ON p.room = :room AND p.file = w.key AND p.number = CAST(n.key AS INTEGER)
-JOIN room_files f ON f.room = p.room AND f.id = p.file;
+FROM json_each(:wanted) w CROSS JOIN json_each(w.value) n CROSS JOIN room_passages p CROSS JOIN room_files f
+WHERE p.room = :room AND p.file = w.key AND p.number = CAST(n.key AS INTEGER) AND f.room = p.room AND f.id = p.file;
