@@ -1,6 +1,6 @@
 /** What led to what: turns, the calls of each, sub-agents. Folded by turn, and never more nodes at once than can be taken in. */
 
-import { useMemo, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import { Link } from "wouter";
 import type { Execution } from "../api/client";
 import { Button } from "../design/Button";
@@ -25,6 +25,10 @@ export default function Graph({ view, story, events, show }: Props) {
   const all = (open: boolean): void => say(new Map(foldable.map((one) => [one.key, open])));
   const fold = (key: string, open: boolean): void => say(new Map([...said, [key, open]]));
   const drawn = stages.length - graph.before - graph.after;
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (box.current) box.current.scrollLeft = (box.current.scrollWidth - box.current.clientWidth) / 2; // where the turns are
+  }, [graph.width]);
   return (
     <section aria-label="Graph" className="flex flex-col gap-2">
       <div className="flex flex-wrap items-center gap-2">
@@ -41,7 +45,7 @@ export default function Graph({ view, story, events, show }: Props) {
         </Button>
       </div>
       {graph.before > 0 ? <Button onClick={() => start(Math.max(0, from - Math.max(drawn, 1)))}>Show {plural(graph.before, "earlier stage")}</Button> : null}
-      <div tabIndex={0} role="region" aria-label="Picture" className="card max-h-[75dvh] overflow-auto p-5">
+      <div ref={box} tabIndex={0} role="region" aria-label="Picture" className="card max-h-[75dvh] overflow-auto p-5">
         <Picture graph={graph} fold={fold} show={show} />
       </div>
       {graph.after > 0 ? <Button onClick={() => start(stages.length - graph.after)}>Show {plural(graph.after, "later stage")}</Button> : null}

@@ -95,7 +95,7 @@ function More({ view, story }: { view: Execution; story: Story }) {
   const [copied, copy] = useState(false);
   const save = (): void => void navigator.clipboard?.writeText(testOf(view, story)).then(() => copy(true));
   return (
-    <div className="flex flex-wrap gap-1">
+    <div className="-mr-3 flex flex-wrap gap-1 max-sm:mr-0 max-sm:-ml-3">
       <ForkButton place={startPlace()}>Fork</ForkButton>
       <Button look="bare" icon="compare" onClick={() => ask(true)}>
         Compare
