@@ -30,6 +30,7 @@ EXCEPTIONS: dict[str, str] = {
     "src/perdure/cli/executions.py::cancel parameters": "likewise",
     "src/perdure/cli/executions.py::list_command parameters": "likewise",
     "src/perdure/server/routes/control.py::executions parameters": "FastAPI makes each parameter one of the query",
+    "src/perdure/server/routes/screen.py::search parameters": "likewise",
     "src/perdure/cli/tasks.py::retry parameters": "likewise",
     "tests/unit/engine/test_machine.py::Engine length": "hypothesis wants all rules of one machine in one class",
 }

@@ -14,7 +14,7 @@ import pytest
 from http_server import Server, serving, start_request
 from perdure.wire import frames, routes
 from perdure.wire.frames import Frame
-from raw_http import exchange, frames_of, request
+from raw_http import Reply, exchange, frames_of, request
 
 pytestmark = pytest.mark.anyio
 
@@ -147,3 +147,41 @@ async def test_executions_are_counted_by_state_and_proven(tmp_path: Path) -> Non
         assert proof["log"]["broken_at"] is None
         assert proof["verdict"].startswith("No: nothing was done or paid twice")
         assert (await ask(routes.fill(routes.PROOF, execution="exe_nobody")))["error"]["code"] == "not_found"
+
+
+@pytest.mark.both_stores
+async def test_executions_are_found_by_a_text_and_counted_by_when_they_were_begun(tmp_path: Path) -> None:
+    async with serving(tmp_path / "s.db") as server:
+        api = server.api()
+        ids = [(await api.start(start_request("plain", f"Order {number}"))).id for number in range(3)]
+
+        async def ask(path: str) -> Reply:
+            return await exchange(server.address, request("GET", path, server.address, key=server.key))
+
+        found = (await ask(f"{routes.SEARCH}?text=order%201")).json
+        assert [one["id"] for one in found["items"]] == [ids[1]]
+        assert (found["cursor"], found["looked_at"]) == (None, 3)
+        found = (await ask(f"{routes.SEARCH}?text=Order&agent=tester&limit=2")).json
+        rest = (await ask(f"{routes.SEARCH}?text=Order&agent=tester&cursor={found['cursor']}")).json
+        assert sorted(one["id"] for page in (found, rest) for one in page["items"]) == sorted(ids)
+        for query in ("", "?text=", "?text=%00", "?text=a&cursor=b", "?text=a&tag=", f"?text={'a' * 201}"):
+            assert (await ask(routes.SEARCH + query)).code in ("invalid_input", "unstorable", "bad_tags"), query
+        lately = (await ask(f"{routes.RECENT}?hours=1")).json
+        assert (sum(lately["begun"]), sum(lately["failed"]), len(lately["begun"])) == (3, 0, 48)
+        assert (await ask(f"{routes.RECENT}?hours=0")).code == "invalid_input"
+
+
+@pytest.mark.both_stores
+async def test_agents_and_what_they_have_been_are_told(tmp_path: Path) -> None:
+    async with serving(tmp_path / "s.db") as server:
+        await server.api().start(start_request("plain"))
+        await server.api().start(start_request("tool"))
+
+        async def ask(path: str) -> Any:
+            return (await exchange(server.address, request("GET", path, server.address, key=server.key))).json
+
+        [agent] = (await ask(routes.AGENTS))["items"]
+        assert (agent["name"], agent["kind"], agent["versions"]) == ("tester", "agent", 2)
+        found = (await ask(f"{routes.VERSIONS}?agent=tester"))["items"]
+        assert {one["spec"]["model"] for one in found} == {"scripted/plain", "scripted/tool"}
+        assert (await ask(f"{routes.VERSIONS}?agent=tester&cursor=x"))["error"]["code"] == "invalid_input"

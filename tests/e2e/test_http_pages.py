@@ -111,6 +111,20 @@ async def test_a_cookie_changes_something_only_for_a_page_of_this_server(tmp_pat
         assert (await ask(server, "POST", path, cookie="x=y", authorization=key)).status == 200  # a program
 
 
+@pytest.mark.both_stores
+async def test_keys_are_told_by_their_names_and_not_what_they_are(tmp_path: Path) -> None:
+    async with serving(tmp_path / "s.db") as server:
+        secret = "pdk_" + "o" * 43
+        await server.node.add_key("acme", "bob", secret)
+        for _ in range(2):
+            cookie = await cookie_of(server)
+        await link_of(server)
+        found = await ask(server, "GET", routes.KEYS, cookie=cookie)
+        assert [(one["name"], one["begins"]) for one in found.json["items"]] == [("bob", secret[:8])]
+        assert found.json["sessions"] == 2
+        assert secret not in found.body.decode()
+
+
 async def test_who_signs_out_is_out_at_once(tmp_path: Path) -> None:
     async with serving(tmp_path / "s.db") as server:
         cookie = await cookie_of(server)
@@ -156,7 +170,19 @@ async def test_old_links_and_sessions_are_good_for_nothing(tmp_path: Path) -> No
 
 async def test_the_pages_are_open_and_hold_nothing_but_themselves(tmp_path: Path) -> None:
     async with serving(tmp_path / "s.db") as server:
-        for path in ("/", "/executions", "/executions/exe_1/events", "/compare/exe_1/exe_2", "/approvals", "/login"):
+        for path in (
+            "/",
+            "/executions",
+            "/executions/exe_1/events",
+            "/compare/exe_1/exe_2",
+            "/approvals",
+            "/workers",
+            "/agents/refund%20desk",
+            "/schedules",
+            "/rooms/rm_1/files",
+            "/settings",
+            "/login",
+        ):
             reply = await ask(server, "GET", path)
             assert (reply.status, reply.headers["content-type"]) == (200, "text/html; charset=utf-8"), path
             assert reply.headers["cache-control"] == "no-cache"

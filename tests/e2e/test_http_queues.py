@@ -14,6 +14,8 @@ from http_server import Server, serving, start_request
 from perdure.core.queues import DeadFilter, QueueLimits, QueueView
 from perdure.core.work import SERVER_QUEUE, Failure, Lane, LeasedTask, LeaseRequest, Report
 from perdure.errors import PerdureError
+from perdure.wire import routes
+from raw_http import exchange, request
 
 pytestmark = pytest.mark.anyio
 
@@ -161,3 +163,14 @@ async def test_what_failed_for_good_is_listed_the_same_way_on_both(tmp_path: Pat
             assert sorted(one.execution for one in (*first.items, *second.items)) == sorted(ids)
             assert {one.error for one in first.items} == {"it broke"}
             assert second.cursor is None
+
+
+@pytest.mark.both_stores
+async def test_how_many_tasks_each_worker_has_is_told(tmp_path: Path) -> None:
+    async with serving(tmp_path / "s.db") as server:
+        await begun(server, 4)
+        for worker, slots in (("wrk_a", 2), ("wrk_b", 1)):
+            assert len(await lease(server, worker, slots)) == slots
+        asked = request("GET", routes.WORKERS_HELD, server.address, key=server.key)
+        found = (await exchange(server.address, asked)).json["items"]
+        assert found == [{"worker": "wrk_a", "held": 2}, {"worker": "wrk_b", "held": 1}]

@@ -10,6 +10,8 @@ import pytest
 from http_server import serving, spec
 from perdure.core.schedules import ScheduleRequest
 from perdure.errors import NotFound, PerdureError
+from perdure.wire import routes
+from raw_http import Reply, exchange, request
 
 pytestmark = pytest.mark.anyio
 
@@ -68,3 +70,22 @@ async def test_one_that_is_not_there_is_not_found(tmp_path: Path) -> None:
                 await api.delete_schedule("nobody")
             with pytest.raises(NotFound):
                 await api.trigger_schedule("nobody")
+
+
+@pytest.mark.both_stores
+async def test_the_next_ticks_are_told_of_a_paused_one_too(tmp_path: Path) -> None:
+    async with serving(tmp_path / "s.db") as server:
+        api = server.api()
+        made = await api.create_schedule(nightly(cron="0 12 * * *", zone="UTC"))
+
+        async def ticks(name: str = "nightly", query: str = "") -> Reply:
+            path = routes.fill(routes.SCHEDULE_TICKS, schedule=name) + query
+            return await exchange(server.address, request("GET", path, server.address, key=server.key))
+
+        day_ms = 24 * 3_600_000
+        first = made.next_ms or 0
+        assert (await ticks()).json["items"] == [first + day_ms * day for day in range(5)]
+        assert (await ticks(query="?limit=1")).json["items"] == [first]
+        await api.pause_schedule("nightly")
+        assert (await ticks(query="?limit=2")).json["items"] == [first, first + day_ms]
+        assert (await ticks("nobody")).code == "not_found"

@@ -323,6 +323,8 @@ class ExecutionFilter:
     until_ms: int | None = None
     """Begun before."""
     tag: str | None = None
+    id_begins: str = ""
+    """What its id begins with."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import islice
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
@@ -37,6 +38,11 @@ def check_calendar(cron: str, zone: str) -> None:
 def next_tick(cron: str, zone: str, after_ms: int) -> int | None:
     """Return the first tick later than `after_ms`; None if there is none in fifty years."""
     return next(_ticks(cron, zone, after_ms), None)
+
+
+def coming_ticks(cron: str, zone: str, after_ms: int, most: int) -> list[int]:
+    """Return the first ticks later than `after_ms`, in order."""
+    return list(islice(_ticks(cron, zone, after_ms), most))
 
 
 def latest_ticks(cron: str, zone: str, first_ms: int, now_ms: int, most: int) -> list[int]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from perdure.engine.keys import Principal
 from perdure.store.operation import Steps, operation
-from perdure.store.protocol import Reads
+from perdure.store.protocol import Reads, Row
 from perdure.store.tx import Tx
 
 LINK = "pdl_"
@@ -22,6 +22,8 @@ LINK_MS = 10 * 60_000
 """How long a link is good."""
 SESSION_MS = 14 * 24 * 3_600_000
 """How long a session lasts."""
+MOST_SHOWN = 1_000
+"""Keys of a company that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,3 +96,11 @@ def _keep(tx: Tx, who: Principal, kind: str, secret: str) -> None:
 
 def _hash(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
+
+
+def keys_view(reads: Reads, company: str, now_ms: int) -> tuple[list[Row], int]:
+    """Return the rows of a company's keys, without their hashes, and how many sessions it has."""
+    scope = {"company": company, "session": SESSION}
+    keys = reads.rows("keys_in_use", **scope, link=LINK, limit=MOST_SHOWN)
+    found = reads.row("sessions_of", **scope, after_ms=now_ms - SESSION_MS)
+    return keys, found["n"] if found else 0

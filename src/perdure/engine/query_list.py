@@ -9,6 +9,7 @@ from perdure.core import states
 from perdure.core.ids import id_of
 from perdure.core.views import ExecutionFilter, ExecutionSummary, Page
 from perdure.engine.tags import GOES_ON, tags_in
+from perdure.errors import InvalidInput
 from perdure.store.protocol import Reads, Row
 
 AFTER_ALL_IDS = "~"
@@ -22,16 +23,25 @@ _LAST_ID_MS = 2**48 - 1
 _NEVER_MS = 2**62
 
 
+def check_cursor(cursor: str | None) -> None:
+    """Raise `InvalidInput` for what no page gave."""
+    if cursor is not None and not cursor.startswith("exe_"):
+        raise InvalidInput(f"cursor {cursor!r} is none that a page gave. Start without one.")
+
+
 def execution_page(
     reads: Reads, company: str, wanted: ExecutionFilter, *, cursor: str | None = None, limit: int
 ) -> Page:
     """Return a page of a company's executions, newest first."""
     since_ms, until_ms = wanted.since_ms, wanted.until_ms
-    last = AFTER_ALL_IDS if until_ms is None else _id_at(until_ms, ID_SLACK_MS)
+    last = AFTER_ALL_IDS if until_ms is None else id_at(until_ms, ID_SLACK_MS)
+    above = "" if since_ms is None else id_at(since_ms, -ID_SLACK_MS)
+    if begins := wanted.id_begins:
+        last, above = min(last, begins + AFTER_ALL_IDS), max(above, _just_before(begins))
     window: dict[str, Any] = {
         "company": company,
         "before": min(cursor or AFTER_ALL_IDS, last),
-        "above": "" if since_ms is None else _id_at(since_ms, -ID_SLACK_MS),
+        "above": above,
         "since_ms": since_ms or 0,
         "until_ms": _NEVER_MS if until_ms is None else until_ms,
         "limit": limit + 1,
@@ -83,5 +93,11 @@ def summary_of(row: Row) -> ExecutionSummary:
     return ExecutionSummary(**facts, tags=tags_in(row["tags"]))
 
 
-def _id_at(moment_ms: int, slack_ms: int) -> str:
+def id_at(moment_ms: int, slack_ms: int) -> str:
+    """Return the least id of a moment, put off by some slack."""
     return id_of("exe", min(max(moment_ms + slack_ms, 0), _LAST_ID_MS), b"")
+
+
+def _just_before(begins: str) -> str:
+    """Return what sorts before all ids that begin so, and behind all others that sort before these."""
+    return begins[:-1] + chr(ord(begins[-1]) - 1) + AFTER_ALL_IDS

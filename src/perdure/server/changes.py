@@ -9,13 +9,20 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
+from perdure.core.ids import check_named
 from perdure.core.ports import Clock
-from perdure.core.views import ExecutionSummary
+from perdure.core.schedules import ScheduleView
+from perdure.core.views import ExecutionFilter, ExecutionSummary
+from perdure.engine.agents import AgentPage, VersionPage, agents_page, versions_page
+from perdure.engine.calendar import coming_ticks
 from perdure.engine.changes import MOST_COUNTED, Seen, counts_of, look_at
+from perdure.engine.logins import keys_view
+from perdure.engine.recent import Recent, recent_of
+from perdure.engine.search import Found, check_text, found_page
 from perdure.errors import PerdureError
 from perdure.log import get_log
 from perdure.server.bridge import Bridge
-from perdure.wire.bodies_screen import CountsView
+from perdure.wire.bodies_screen import CountsView, HeldList, HeldView, KeyList, KeyView, TickList
 
 log = get_log(__name__)
 
@@ -82,6 +89,47 @@ class Changes:
         """Return how many of the company's executions, or of one agent's, are in each state."""
         found = await self._bridge.read(lambda reads: counts_of(reads, self._company, agent))
         return CountsView(found, MOST_COUNTED)
+
+    async def recent(self, hours: int) -> Recent:
+        """Return how many of the company's executions were begun in each part of the last `hours` hours."""
+        now_ms = self._clock.wall_ms()
+        return await self._bridge.read(lambda reads: recent_of(reads, self._company, now_ms, hours))
+
+    async def agents(self, cursor: str | None, limit: int) -> AgentPage:
+        """Return a page of the company's agents and durable functions, by name."""
+        check_named(cursor=cursor or "")
+        return await self._bridge.read(lambda reads: agents_page(reads, self._company, cursor=cursor, limit=limit))
+
+    async def versions(self, agent: str, cursor: str | None, limit: int) -> VersionPage:
+        """Return a page of what one of them has been. Raises `InvalidInput` for a cursor that no page gave."""
+        check_named(agent=agent)
+        return await self._bridge.read(
+            lambda reads: versions_page(reads, self._company, agent, cursor=cursor, limit=limit)
+        )
+
+    def ticks(self, schedule: ScheduleView, most: int) -> TickList:
+        """Return the next ticks of a schedule; while it is paused, those that it would have."""
+        first_ms = self._clock.wall_ms() if schedule.next_ms is None else schedule.next_ms
+        return TickList(tuple(coming_ticks(schedule.cron, schedule.zone, first_ms - 1, most)))
+
+    async def keys(self) -> KeyList:
+        """Return which keys the company has, and how many browsers are signed in."""
+        now_ms = self._clock.wall_ms()
+        rows, sessions = await self._bridge.read(lambda reads: keys_view(reads, self._company, now_ms))
+        items = (KeyView(row["name"], row["prefix"], row["created_ms"]) for row in rows)
+        return KeyList(tuple(items), sessions)
+
+    async def held(self) -> HeldList:
+        """Return how many tasks each of the company's workers has under way."""
+        rows = await self._bridge.read(lambda reads: reads.rows("held_by_workers", company=self._company))
+        return HeldList(tuple(HeldView(row["worker"], row["held"]) for row in rows))
+
+    async def found(self, wanted: ExecutionFilter, text: str, cursor: str | None, limit: int) -> Found:
+        """Return a page of the company's executions that have a text. Raises `InvalidInput` for what is none."""
+        text = check_text(text)
+        return await self._bridge.read(
+            lambda reads: found_page(reads, self._company, wanted, text, cursor=cursor, limit=limit)
+        )
 
     async def _look_on(self) -> None:
         while True:

@@ -40,7 +40,7 @@ from perdure.core.work import WorkerInfo
 from perdure.engine import ledger, query, query_tasks
 from perdure.engine.diagnose import diagnose
 from perdure.engine.fork import Fork, fork
-from perdure.engine.query_list import execution_page
+from perdure.engine.query_list import check_cursor, execution_page
 from perdure.engine.resolve import Decide, decide, no_approval
 from perdure.engine.revive import Revive, revive
 from perdure.engine.rule import Rule, rule
@@ -112,8 +112,7 @@ class DirectApi(
         if state is not None and state not in list(states.Execution):
             raise InvalidInput(f"there is no state {state!r}. The states are: {', '.join(states.Execution)}.")
         _check_limit(limit)
-        if cursor is not None and not cursor.startswith("exe_"):
-            raise InvalidInput(f"cursor {cursor!r} is none that a page gave. Start without one.")
+        check_cursor(cursor)
         if tag is not None:
             check_tag(tag)
         wanted = ExecutionFilter(state, agent, since_ms, until_ms, tag)

@@ -59,6 +59,30 @@ class CountsView:
 
 
 @dataclass(frozen=True, slots=True)
+class TickList:
+    """When a schedule begins something next, in order; while it is paused, when it would."""
+
+    items: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HeldView:
+    """How much a worker has under way."""
+
+    worker: str
+    """Its id; it may be gone already, and what it held not yet be given to another."""
+    held: int
+    """Tasks that it has leased or begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldList:
+    """Those workers that have something under way."""
+
+    items: tuple[HeldView, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SignInBody:
     """`POST /v1/session`: a link's secret."""
 
@@ -73,6 +97,26 @@ class LinkView:
     path: str = field(repr=False)
     """To be appended to the server's address. What follows `#` is never sent to a server by opening it."""
     expires_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyView:
+    """A key, without what it is."""
+
+    name: str
+    """In whose name it acts."""
+    begins: str
+    """Its first characters, by which its owner knows it."""
+    created_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyList:
+    """A company's keys, the oldest first."""
+
+    items: tuple[KeyView, ...]
+    sessions: int
+    """Browsers that are signed in."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated, Literal
 
 import anyio
@@ -28,11 +27,11 @@ from perdure.core.views import (
 from perdure.errors import InvalidInput
 from perdure.server.call import Call
 from perdure.server.direct_secrets import not_yours
-from perdure.server.routes.parsed import After, Caller, Limit, ParsedRoute
+from perdure.server.routes.parsed import After, Caller, Limit, Moment, ParsedRoute, moment
 from perdure.server.routes.parsed import reply as _reply
 from perdure.server.routes.worker import MAX_WAIT_SECONDS
 from perdure.server.stream import EventStream
-from perdure.wire import codec, frames, routes
+from perdure.wire import frames, routes
 from perdure.wire.bodies import (
     ApprovalList,
     ByBody,
@@ -63,8 +62,6 @@ from perdure.wire.bodies import (
     WorkerList,
 )
 
-moment = partial(Query, ge=0, le=codec.MAX_INT)
-Moment = Annotated[int | None, moment(description="Milliseconds since 1970, UTC")]
 WaitForEnd = Annotated[
     float,
     Query(ge=0, le=MAX_WAIT_SECONDS, description="Answer when it has ended, or as it stands after so long"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Depends, Query
@@ -16,6 +17,8 @@ from perdure.wire import codec
 Caller = Annotated[Call, Depends(call_of)]
 After = Annotated[int, Query(ge=0, le=codec.MAX_INT, description="Only what has a higher seq")]
 Limit = Annotated[int, Query(ge=1, le=1000)]
+moment = partial(Query, ge=0, le=codec.MAX_INT)
+Moment = Annotated[int | None, moment(description="Milliseconds since 1970, UTC")]
 
 
 class _ParsedRequest(Request):

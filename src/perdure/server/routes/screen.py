@@ -7,13 +7,20 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from perdure.core import states
+from perdure.core.tags import check_tag
+from perdure.core.views import ExecutionFilter
+from perdure.engine.agents import AgentPage, VersionPage
+from perdure.engine.query_list import check_cursor
+from perdure.engine.recent import Recent
+from perdure.engine.search import Found
 from perdure.errors import InvalidInput
 from perdure.server.feed import Feed, followed
-from perdure.server.routes.parsed import Caller, ParsedRoute
+from perdure.server.routes.parsed import Caller, Moment, ParsedRoute
 from perdure.server.routes.parsed import reply as _reply
 from perdure.wire import frames, routes
 from perdure.wire.account import Proof, proof_of
-from perdure.wire.bodies_screen import CountsView, LinkView, SessionView
+from perdure.wire.bodies_screen import CountsView, HeldList, KeyList, LinkView, SessionView, TickList
 
 router = APIRouter(route_class=ParsedRoute)
 
@@ -42,9 +49,66 @@ async def counts(call: Caller, agent: str | None = None) -> Response:
     return _reply(await call.changes.counts(agent))
 
 
+@router.get(
+    routes.SEARCH,
+    response_model=Found,
+    summary="Executions with a text in their id, agent, tags or input, newest first; a page looks at so many at most",
+)
+async def search(
+    call: Caller,
+    text: Annotated[str, Query(description="Whatever its case; of what begins an id, those whose id begins so")],
+    state: states.Execution | None = None,
+    agent: str | None = None,
+    since_ms: Moment = None,
+    tag: str | None = None,
+    cursor: str | None = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+) -> Response:
+    if tag is not None:
+        check_tag(tag)
+    check_cursor(cursor)
+    return _reply(await call.changes.found(ExecutionFilter(state, agent, since_ms, None, tag), text, cursor, limit))
+
+
+@router.get(
+    routes.RECENT,
+    response_model=Recent,
+    summary="How many executions were begun in each part of the last hours; the newest of them are counted",
+)
+async def recent(call: Caller, hours: Annotated[int, Query(ge=1, le=168)] = 24) -> Response:
+    return _reply(await call.changes.recent(hours))
+
+
+@router.get(routes.AGENTS, response_model=AgentPage, summary="Agents and durable functions, by name")
+async def agents(call: Caller, cursor: str | None = None, limit: Annotated[int, Query(ge=1, le=200)] = 100) -> Response:
+    return _reply(await call.changes.agents(cursor, limit))
+
+
+@router.get(routes.VERSIONS, response_model=VersionPage, summary="What an agent has been, the newest first")
+async def versions(
+    call: Caller, agent: str, cursor: str | None = None, limit: Annotated[int, Query(ge=1, le=100)] = 20
+) -> Response:
+    return _reply(await call.changes.versions(agent, cursor, limit))
+
+
+@router.get(routes.SCHEDULE_TICKS, response_model=TickList, summary="When a schedule begins something next")
+async def ticks(call: Caller, schedule: str, limit: Annotated[int, Query(ge=1, le=50)] = 5) -> Response:
+    return _reply(call.changes.ticks(await call.api.schedule(schedule), limit))
+
+
+@router.get(routes.WORKERS_HELD, response_model=HeldList, summary="How many tasks each worker has under way")
+async def held(call: Caller) -> Response:
+    return _reply(await call.changes.held())
+
+
 @router.get(routes.PROOF, response_model=Proof, summary="Whether anything can have been done or paid twice")
 async def proof(call: Caller, execution: str) -> Response:
     return _reply(await proof_of(call.api, execution))
+
+
+@router.get(routes.KEYS, response_model=KeyList, summary="The company's keys, without what they are")
+async def keys(call: Caller) -> Response:
+    return _reply(await call.changes.keys())
 
 
 @router.get(routes.SESSION, response_model=SessionView, summary="Who asks")

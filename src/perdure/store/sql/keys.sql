@@ -45,3 +45,14 @@ UPDATE api_keys SET revoked_ms = :now_ms WHERE hash = :hash AND revoked_ms IS NU
 -- name: delete_logins_of
 -- End the links and sessions that act for somebody.
 DELETE FROM api_keys WHERE company = :company AND name = :name AND prefix IN (:link, :session);
+
+-- name: keys_in_use
+-- A company's keys, without what they are; links and sessions are none.
+SELECT name, prefix, created_ms FROM api_keys
+WHERE company = :company AND revoked_ms IS NULL AND prefix <> :link AND prefix <> :session
+ORDER BY created_ms, name LIMIT :limit;
+
+-- name: sessions_of
+-- How many sessions of a company are young enough.
+SELECT COUNT(*) AS n FROM api_keys
+WHERE company = :company AND prefix = :session AND created_ms > :after_ms AND revoked_ms IS NULL;
