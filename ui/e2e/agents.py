@@ -153,7 +153,17 @@ def packer(request: ModelRequest) -> ModelReply:
         together(call("pack", {"box": box}), call("weigh", {"box": box})),
         say(f"Box {box} is packed. The scales did not answer.", usage=USAGE, cost_usd=0.0019),
     ]
-    return replies[turns(request)]
+    return replies[min(turns(request), len(replies) - 1)]
+
+
+def scribe(request: ModelRequest) -> ModelReply:
+    """Answer in a room, keep a line, and ask the other company for something, which waits for a yes."""
+    acts = [
+        call("remember", {"text": "The river is 80 m wide."}, text="I keep that, and ask globex for the plan."),
+        call("create_task", {"title": "Draw up the plan of the bridge.", "to": "globex"}),
+    ]
+    declared = together(*acts)
+    return ModelReply(acts[0].text, declared.tool_calls, "stop", USAGE, "")
 
 
 async def speaker(request: ModelRequest) -> AsyncIterator[str]:
@@ -165,13 +175,19 @@ async def speaker(request: ModelRequest) -> AsyncIterator[str]:
 
 
 desk = Agent(name="refund-desk", model="scripted/desk", tools=[look_up, refund], instructions="Help customers.")
+desk_two = Agent(
+    name="refund-desk", model="scripted/desk", tools=[look_up, refund], instructions="Help customers.\nBe brief."
+)
 shipping = Agent(name="shipping", model="scripted/ship", tools=[ship], instructions="Ship parcels.")
 packing = Agent(name="packing", model="scripted/pack", tools=[look_up, pack, weigh], instructions="Pack boxes.")
 mailbox = Agent(name="mailbox", model="scripted/hostile", tools=[read_mail], instructions="Read mail.")
 weather = Agent(name="weather", model="scripted/weather", tools=[measure], instructions="Tell the weather.")
 speaking = Agent(name="speaking", model="scripted/speech", instructions="Speak.")
+writer = Agent(name="scribe", model="scripted/scribe", instructions="Keep the minutes of the bridge.")
 AGENTS = {
+    "scribe": writer,
     "desk": desk,
+    "desk-two": desk_two,
     "shipping": shipping,
     "packing": packing,
     "mailbox": mailbox,
@@ -179,6 +195,7 @@ AGENTS = {
     "speaking": speaking,
 }
 SCRIPTS = {
+    "scribe": "scribe",
     "desk": "desk_script",
     "ship": "ship_script",
     "pack": "packer",

@@ -5,13 +5,17 @@ Reads commands from stdin, one JSON object a line, and answers each with one on 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
+import secrets
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +36,7 @@ class House:
         self.gates.mkdir()
         self.server: subprocess.Popen[str] | None = None
         self.workers: dict[str, subprocess.Popen[str]] = {}
+        self.keys: dict[str, str] = {}
         self.url = self.key = ""
 
     # -- commands ------------------------------------------------------------------------------------------------------
@@ -70,6 +75,37 @@ class House:
         with AgentRuntime(self.url, api_key=self.key, serve_tools=False) as runtime:
             handle = runtime.start(AGENTS[agent], text, tags=tuple(tags or ()))
             return {"execution": handle.execution_id}
+
+    def schedule(self, name: str, agent: str) -> dict[str, Any]:
+        """Have an agent begun every night."""
+        with AgentRuntime(self.url, api_key=self.key, serve_tools=False) as runtime:
+            told = {"cron": "30 2 * * *", "zone": "Europe/Berlin", "tags": ("nightly",)}
+            return {"schedule": runtime.schedules.create(name, AGENTS[agent], "The night's orders", **told).name}
+
+    def company(self, name: str) -> dict[str, Any]:
+        """Let another company in, with a key of its own. There is no verb for it: the server is down meanwhile."""
+        self.keys[name] = f"pdk_{name}{secrets.token_hex(20)}"
+        self.kill_server()
+        with closing(sqlite3.connect(self.folder / "perdure.db")) as store, store:
+            store.execute("INSERT INTO companies (id, name, created_ms) VALUES (?, ?, 1)", (name, name))
+            fingerprint = hashlib.sha256(self.keys[name].encode()).hexdigest()
+            row = (fingerprint, name, f"{name}-ops", self.keys[name][:8])
+            store.execute("INSERT INTO api_keys (hash, company, name, prefix, created_ms) VALUES (?, ?, ?, ?, 1)", row)
+        return self.start_server()
+
+    def room(self, what: str, room: str = "", company: str = "", agent: str = "", **given: Any) -> dict[str, Any]:
+        """Do something in a room, in the name of a company."""
+        key = self.keys.get(company, self.key)
+        with AgentRuntime(self.url, api_key=key, serve_tools=False) as runtime:
+            if what == "create":
+                return {"id": runtime.rooms.create(given["name"], by="ann").id}
+            one = runtime.rooms.get(room, by="" if company else "ann")
+            if what == "invite_company":
+                return {"id": one.invite(given["name"]).id}
+            if what == "upload":
+                return {"id": one.upload(given["name"], given["text"].encode()).id}
+            done = getattr(one, what)(*([AGENTS[agent]] if agent else []), **given)
+            return {"id": done.id, "woken": list(done.woken)}
 
     def open_gate(self, name: str) -> dict[str, Any]:
         """Let a tool go on that waits."""

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { browserPath, House, openBrowser, until } from "./house.mjs";
+import { listTests } from "./lists.mjs";
 
 if (!browserPath()) {
   console.log("skipped: there is no Chromium here; name one with CHROMIUM=/path/to/it");
@@ -348,6 +349,8 @@ test("tabs share one connection", async () => {
   assert.equal(held, 1, `locks held; feeds opened: ${found}`);
   for (const page of pages) await page.close();
 });
+
+listTests({ test, house, open, ask, accessible, served });
 
 let failed = 0;
 const began = Date.now();

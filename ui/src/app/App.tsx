@@ -11,9 +11,15 @@ import { Empty, Failed, Loading } from "../design/States";
 import { Executions } from "../executions/Executions";
 import { Execution } from "../execution/Execution";
 import { Login } from "../login/Login";
+import { Broken } from "./Broken";
 import { Shell } from "./Shell";
 
+// What not everybody opens is not loaded with the first page.
+const Agent = lazy(async () => ({ default: (await import("../agents/Agent")).Agent }));
+const Agents = lazy(async () => ({ default: (await import("../agents/Agents")).Agents }));
 const Compare = lazy(async () => ({ default: (await import("../compare/Compare")).Compare }));
+const Schedules = lazy(async () => ({ default: (await import("../schedules/Schedules")).Schedules }));
+const Workers = lazy(async () => ({ default: (await import("../workers/Workers")).Workers }));
 
 const client = new QueryClient({
   defaultOptions: {
@@ -58,26 +64,39 @@ function Door() {
   if (session.data === undefined) return <Failed error={session.error} again={() => void session.refetch()} />;
   return (
     <Shell session={session.data}>
-      <Switch>
-        <Route path="/">
-          <Redirect to="/executions" replace />
-        </Route>
-        <Route path="/executions" component={Executions} />
-        <Route path="/executions/:id/:tab?">{({ id, tab }) => <Execution key={id} id={id} tab={tab ?? ""} />}</Route>
-        <Route path="/compare/:left/:right">
-          {({ left, right }) => (
-            <Suspense fallback={<Loading what="both executions" />}>
-              <Compare key={`${left} ${right}`} left={left} right={right} />
-            </Suspense>
-          )}
-        </Route>
-        <Route path="/approvals/:id?">{({ id }) => <Approvals chosen={id ?? ""} />}</Route>
-        <Route>
-          <Empty icon="question" title="There is no such page">
-            The address names nothing that is here.
-          </Empty>
-        </Route>
-      </Switch>
+      <Broken place={place}>
+        <Suspense fallback={<Loading what="the page" />}>
+          <Switch>
+            <Route path="/">
+              <Redirect to="/executions" replace />
+            </Route>
+            <Route path="/executions" component={Executions} />
+            <Route path="/executions/:id/:tab?">{({ id, tab }) => <Execution key={id} id={id} tab={tab ?? ""} />}</Route>
+            <Route path="/compare/:left/:right">
+              {({ left, right }) => <Compare key={`${left} ${right}`} left={left} right={right} />}
+            </Route>
+            <Route path="/approvals/:id?">{({ id }) => <Approvals chosen={id ?? ""} />}</Route>
+            <Route path="/workers" component={Workers} />
+            <Route path="/agents" component={Agents} />
+            <Route path="/agents/:name">{({ name }) => <Agent key={name} name={decoded(name)} />}</Route>
+            <Route path="/schedules" component={Schedules} />
+            <Route>
+              <Empty icon="question" title="There is no such page">
+                The address names nothing that is here.
+              </Empty>
+            </Route>
+          </Switch>
+        </Suspense>
+      </Broken>
     </Shell>
   );
+}
+
+/** A part of an address as somebody wrote it, who may have written it wrong. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }

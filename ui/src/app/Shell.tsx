@@ -6,10 +6,20 @@ import { Link, useLocation } from "wouter";
 import { api, type Schemas, taken } from "../api/client";
 import { live } from "../api/live";
 import type { State } from "../api/stream";
+import { Drop } from "../design/Drop";
 import { Icon, type IconName } from "../design/icons";
 import { useDensity, useTheme, useZone } from "../design/settings";
 
+const PAGES: readonly { readonly href: string; readonly icon: IconName; readonly label: string }[] = [
+  { href: "/executions", icon: "list", label: "Executions" },
+  { href: "/approvals", icon: "hand", label: "Approvals" },
+  { href: "/workers", icon: "stack", label: "Workers" },
+  { href: "/agents", icon: "agent", label: "Agents" },
+  { href: "/schedules", icon: "calendar", label: "Schedules" },
+];
+
 export function Shell({ session, children }: { session: Schemas["SessionView"]; children: ReactNode }) {
+  const waiting = useWaiting();
   return (
     <div className="flex h-dvh flex-col">
       <a href="#page" className="sr-only focus:not-sr-only focus:absolute focus:z-50 focus:m-2 focus:rounded-md focus:bg-card focus:p-2">
@@ -19,13 +29,21 @@ export function Shell({ session, children }: { session: Schemas["SessionView"]; 
         <Link href="/executions" className="mr-3 flex items-center gap-2 text-lg font-semibold tracking-tight">
           <img src="/icon.svg" alt="" width="24" height="24" /> <span className="max-sm:sr-only">Perdure</span>
         </Link>
-        <nav aria-label="Pages" className="flex gap-1">
-          <Page href="/executions" icon="list" label="Executions" />
-          <Page href="/approvals" icon="hand" label="Approvals" badge={<Waiting />} />
+        <nav aria-label="Pages">
+          <div className="flex gap-0.5 max-lg:hidden">
+            {PAGES.map((one) => (
+              <Page key={one.href} {...one} badge={one.href === "/approvals" ? <Badge n={waiting} /> : null} />
+            ))}
+          </div>
+          <Drop className="lg:hidden" side="left" label="Pages" summary={<Here waiting={waiting} />}>
+            {PAGES.map((one) => (
+              <Page key={one.href} {...one} badge={one.href === "/approvals" ? <Badge n={waiting} /> : null} />
+            ))}
+          </Drop>
         </nav>
         <div className="ml-auto flex items-center gap-0.5">
           <Connection />
-          <Settings session={session} />
+          <Browser session={session} />
         </div>
       </header>
       <Away />
@@ -50,8 +68,20 @@ function Page({ href, icon, label, badge }: { href: string; icon: IconName; labe
   );
 }
 
+/** Which page this is, where there is no room to name them all. */
+function Here({ waiting }: { waiting: number }) {
+  const [place] = useLocation();
+  const here = PAGES.find((one) => place.startsWith(one.href));
+  return (
+    <>
+      <Icon name="menu" /> <span className="text-ink">{here?.label ?? "Pages"}</span>
+      <Badge n={waiting} />
+    </>
+  );
+}
+
 /** How many decisions are waited for; also in the tab's title, for whoever looks at another page. */
-function Waiting() {
+function useWaiting(): number {
   const client = useQueryClient();
   const open = useQuery({ queryKey: ["approvals", "open"], queryFn: ({ signal }) => taken(api.GET("/v1/approvals", { signal })) });
   useEffect(
@@ -65,6 +95,10 @@ function Waiting() {
   useEffect(() => {
     document.title = n > 0 ? `(${n}) Perdure` : "Perdure";
   }, [n]);
+  return n;
+}
+
+function Badge({ n }: { n: number }) {
   if (n === 0) return null;
   return (
     <span className="rounded-full bg-accent-fill px-1.5 text-xs font-semibold text-on-accent tabular-nums">
@@ -112,7 +146,7 @@ function Away() {
 
 const THEMES = ["", "light", "dark"] as const;
 
-function Settings({ session }: { session: Schemas["SessionView"] }) {
+function Browser({ session }: { session: Schemas["SessionView"] }) {
   const [theme, setTheme] = useTheme();
   const [density, setDensity] = useDensity();
   const [zone, setZone] = useZone();
@@ -122,20 +156,15 @@ function Settings({ session }: { session: Schemas["SessionView"] }) {
     location.assign("/login");
   };
   return (
-    <details className="relative">
-      <summary aria-label="Settings" title="Settings" className="flex size-8 list-none items-center justify-center rounded-md text-quiet hover:bg-hover hover:text-ink max-sm:size-10">
-        <Icon name="user" />
-      </summary>
-      <div className="card absolute right-0 z-30 mt-1 flex w-64 flex-col gap-1 p-2 text-sm shadow-(--shadow-float)">
-        <p className="px-2 py-1 text-quiet">
-          {session.by === "nothing" ? "This server asks for no key." : `Signed in with the key ${session.name}.`}
-        </p>
-        <Choice label="Look" value={theme === "" ? "as the system" : theme} onClick={() => setTheme(next)} />
-        <Choice label="Rows" value={density === "dense" ? "dense" : "roomy"} onClick={() => setDensity(density === "dense" ? "" : "dense")} />
-        <Choice label="Times in" value={zone === "utc" ? "UTC" : "local time"} onClick={() => setZone(zone === "utc" ? "local" : "utc")} />
-        {session.by === "session" ? <Choice label="Sign out" value="" onClick={() => void leave()} /> : null}
-      </div>
-    </details>
+    <Drop side="right" label="This browser" summary={<Icon name="user" />}>
+      <p className="px-2 py-1 text-quiet">
+        {session.by === "nothing" ? "This server asks for no key." : `Signed in with the key ${session.name}.`}
+      </p>
+      <Choice label="Look" value={theme === "" ? "as the system" : theme} onClick={() => setTheme(next)} />
+      <Choice label="Rows" value={density === "dense" ? "dense" : "roomy"} onClick={() => setDensity(density === "dense" ? "" : "dense")} />
+      <Choice label="Times in" value={zone === "utc" ? "UTC" : "local time"} onClick={() => setZone(zone === "utc" ? "local" : "utc")} />
+      {session.by === "session" ? <Choice label="Sign out" value="" onClick={() => void leave()} /> : null}
+    </Drop>
   );
 }
 

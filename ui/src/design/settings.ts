@@ -49,6 +49,11 @@ export function useDensity(): [string, (density: string) => void] {
   return useSetting("density");
 }
 
+/** Anything else that is kept under a name of its own; empty: nothing was. */
+export function useKept(name: string): [string, (value: string) => void] {
+  return useSetting(name);
+}
+
 /** Whether a media query holds, now and when it changes. */
 export function useMedia(query: string): boolean {
   return useSyncExternalStore(

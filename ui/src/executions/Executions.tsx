@@ -1,160 +1,105 @@
 /** All executions, newest first: what runs, what waits, what went wrong. */
 
-import { useVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useMemo, useRef } from "react";
-import { Link, useLocation, useSearch } from "wouter";
-import type { Summary } from "../api/client";
+import { useEffect, useMemo, useState } from "react";
+import { useLocation, useSearch } from "wouter";
+import { Button } from "../design/Button";
 import { Empty, Failed, Loading } from "../design/States";
-import { Status } from "../design/Status";
-import { Ago, Span } from "../design/Time";
-import { useDensity, useMedia } from "../design/settings";
-import { Id } from "../text/Copy";
-import { Plain } from "../text/Text";
+import { plural } from "../text/time";
+import { Bulk } from "./Bulk";
 import { useExecutions } from "./data";
-import { ALL, type Filter, read, write } from "./filter";
+import { ALL, type Filter, read, searched, write } from "./filter";
 import { Filters } from "./Filters";
+import { FirstRun } from "./FirstRun";
+import { Rows } from "./Rows";
+import { Spark } from "./Spark";
+import { Views } from "./Views";
+
+/** Pages of a search that follow each other by themselves: a search that finds little must not read the whole store. */
+const BY_ITSELF = 10;
+const ENOUGH = 50;
 
 export function Executions() {
   const search = useSearch();
   const [, go] = useLocation();
   const filter = useMemo(() => read(search), [search]);
   const list = useExecutions(filter);
+  const [ticked, tick] = useState<ReadonlySet<string>>(new Set());
+  useEffect(() => tick(new Set()), [filter]);
+  const chosen = useMemo(() => list.items.filter((one) => ticked.has(one.id)), [list.items, ticked]);
   const change = (next: Filter): void => go(`/executions${write(next)}`);
+  const choose = (ids: readonly string[], yes: boolean): void =>
+    tick((before) => {
+      const after = new Set(before);
+      for (const id of ids) {
+        if (yes) after.add(id);
+        else after.delete(id);
+      }
+      return after;
+    });
+
+  const pages = list.data?.pages ?? [];
+  const further = list.hasNextPage && !list.isFetchingNextPage ? () => void list.fetchNextPage() : null;
+  const more = filter.text && pages.length % BY_ITSELF === 0 ? null : further;
+  const few = list.items.length < ENOUGH;
+  useEffect(() => {
+    if (filter.text && few && more) more();
+  }, [filter.text, few, more]);
+  const looking = list.isPending || (list.items.length === 0 && (list.isFetchingNextPage || more !== null));
 
   return (
     <div className="flex min-h-0 flex-1 flex-col gap-3">
-      <div className="flex flex-wrap items-baseline justify-between gap-2">
+      <div className="flex flex-wrap items-center justify-between gap-x-6 gap-y-1">
         <h1 className="text-xl font-semibold">Executions</h1>
+        <Spark since={filter.since ?? "24h"} />
       </div>
       <Filters filter={filter} change={change} />
-      <section aria-label="List of executions" className="card min-h-0 flex-1 overflow-hidden">
-        {list.isPending ? (
+      <Views filter={filter} change={change} />
+      <section aria-label="List of executions" className="card flex min-h-0 flex-1 flex-col overflow-hidden max-md:min-h-[26rem]">
+        {looking ? (
           <Loading what="executions" />
         ) : list.isError && list.items.length === 0 ? (
           <Failed error={list.error} again={() => void list.refetch()} />
         ) : list.items.length === 0 ? (
-          <Nothing filtered={write(filter) !== ""} all={() => change(ALL)} />
+          <Nothing filter={filter} so={further !== null} all={() => change(ALL)} />
         ) : (
-          <Rows items={list.items} more={list.hasNextPage && !list.isFetchingNextPage ? () => void list.fetchNextPage() : null} />
+          <>
+            <div className="flex flex-wrap items-center justify-between gap-2 border-b border-line px-4 py-2">
+              <p className="text-sm text-quiet" aria-live="polite">
+                {chosen.length > 0 ? `${plural(chosen.length, "execution")} chosen` : `${plural(list.items.length, "execution")}${list.hasNextPage ? " so far" : ""}`}
+                {chosen.length > 0 ? (
+                  <button type="button" className="ml-3 min-h-6 text-accent underline underline-offset-2" onClick={() => tick(new Set())}>
+                    Choose none
+                  </button>
+                ) : null}
+              </p>
+              <Bulk filter={filter} chosen={chosen} />
+            </div>
+            <div className="min-h-0 flex-1">
+              <Rows items={list.items} more={more} chosen={ticked} choose={choose} />
+            </div>
+          </>
         )}
+        {filter.text && !looking && !list.isError ? (
+          <div className="flex flex-wrap items-center gap-3 border-t border-line px-4 py-2 text-sm text-quiet">
+            <span role="status">{/^exe_\w*$/i.test(filter.text) ? "Looked for ids that begin with it, and for nothing else." : searched(pages, list.hasNextPage)}</span>
+            {further && !more ? <Button onClick={further}>Look further back</Button> : null}
+          </div>
+        ) : null}
       </section>
     </div>
   );
 }
 
-function Nothing({ filtered, all }: { filtered: boolean; all: () => void }) {
-  if (filtered) {
-    return (
-      <Empty icon="filter" title="None is like that">
-        <p>
-          No execution passes these filters.{" "}
-          <button type="button" className="font-medium text-accent underline underline-offset-2" onClick={all}>
-            Show all
-          </button>
-        </p>
-      </Empty>
-    );
-  }
+function Nothing({ filter, so, all }: { filter: Filter; so: boolean; all: () => void }) {
+  if (write(filter) === "") return <FirstRun />;
   return (
-    <Empty icon="list" title="Nothing has run yet">
-      <p>Start an agent's tools in one terminal, and the agent in another:</p>
-      <pre className="my-3 rounded-md bg-sunken p-3 text-left font-mono text-sm">{"perdure worker MODULE:AGENT\npython your_agent.py"}</pre>
+    <Empty icon="filter" title={so ? "None so far" : "None is like that"}>
       <p>
-        Or see one outlive the death of its processes: <code className="font-mono">perdure demo</code>
+        No execution {so ? "that was looked at " : ""}passes these filters.{" "}
+        <button type="button" className="font-medium text-accent underline underline-offset-2" onClick={all}>
+          Show all
+        </button>
       </p>
     </Empty>
   );
-}
-
-const COLUMNS = "grid-cols-[8.5rem_minmax(8rem,1fr)_minmax(9rem,1.1fr)_minmax(6rem,0.9fr)_7rem_7rem]";
-
-function Rows({ items, more }: { items: readonly Summary[]; more: (() => void) | null }) {
-  const scroll = useRef<HTMLDivElement>(null);
-  const [density] = useDensity();
-  const narrow = useMedia("(max-width: 767px)");
-  const height = narrow ? 76 : density === "dense" ? 34 : 44;
-  const rows = useVirtualizer({ count: items.length, getScrollElement: () => scroll.current, estimateSize: () => height, overscan: 12, getItemKey: (at) => items[at]?.id ?? at });
-  useEffect(() => rows.measure(), [height, rows]);
-  const shown = rows.getVirtualItems();
-  const last = shown.at(-1)?.index ?? 0;
-  useEffect(() => {
-    if (more && last >= items.length - 20) more();
-  }, [last, items.length, more]);
-
-  return (
-    <div role="table" aria-rowcount={more ? -1 : items.length + 1} aria-label="Executions" className="flex h-full flex-col">
-      <div role="rowgroup">
-        <div role="row" className={`hidden gap-3 border-b border-line px-4 py-2 text-xs font-medium text-quiet md:grid ${COLUMNS}`}>
-          {["State", "Agent", "Id", "Tags", "Started", "Duration"].map((name) => (
-            <span role="columnheader" key={name}>
-              {name}
-            </span>
-          ))}
-        </div>
-      </div>
-      <div ref={scroll} role="rowgroup" tabIndex={0} aria-label="Rows" className="min-h-0 flex-1 overflow-auto outline-offset-[-2px]" onKeyDown={step}>
-        <div role="presentation" className="relative" style={{ height: rows.getTotalSize() }}>
-          {shown.map((row) => {
-            const one = items[row.index];
-            return one ? <Row key={one.id} one={one} index={row.index} top={row.start} height={height} /> : null;
-          })}
-        </div>
-      </div>
-    </div>
-  );
-}
-
-function Row({ one, index, top, height }: { one: Summary; index: number; top: number; height: number }) {
-  return (
-    <div
-      role="row"
-      aria-rowindex={index + 2}
-      data-execution={one.id}
-      className={`absolute inset-x-0 border-b border-line px-4 hover:bg-hover md:grid md:items-center md:gap-3 ${COLUMNS} max-md:flex max-md:flex-col max-md:justify-center max-md:gap-1`}
-      style={{ transform: `translateY(${top}px)`, height }}
-    >
-      <span role="cell" className="flex items-center justify-between gap-2">
-        <Status state={one.state} small />
-        <span className="text-xs text-quiet md:hidden">
-          <Ago atMs={one.created_ms} />
-        </span>
-      </span>
-      <span role="cell" className="truncate font-medium">
-        <Link href={`/executions/${one.id}`} data-row className="after:absolute after:inset-0 after:content-['']">
-          <Plain text={one.agent} />
-        </Link>
-        <span className="ml-2 font-normal text-faint md:hidden">
-          <Id id={one.id} short />
-        </span>
-      </span>
-      <span role="cell" className="truncate text-quiet max-md:hidden">
-        <Id id={one.id} short />
-      </span>
-      <span role="cell" className="flex gap-1 overflow-hidden max-md:hidden">
-        {(one.tags ?? []).slice(0, 3).map((tag) => (
-          <span key={tag} className="truncate rounded-sm bg-sunken px-1.5 text-xs text-quiet">
-            <Plain text={tag} />
-          </span>
-        ))}
-      </span>
-      <span role="cell" className="text-quiet max-md:hidden">
-        <Ago atMs={one.created_ms} />
-      </span>
-      <span role="cell" className="text-quiet max-md:hidden">
-        <Span fromMs={one.created_ms} toMs={one.finished_ms} />
-      </span>
-    </div>
-  );
-}
-
-/** `j` and `k`, and the arrows, go from row to row; Enter opens one. */
-function step(event: React.KeyboardEvent<HTMLDivElement>): void {
-  const by = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[event.key];
-  if (by === undefined) return;
-  const links = [...event.currentTarget.querySelectorAll<HTMLAnchorElement>("a[data-row]")].sort((one, other) => one.getBoundingClientRect().top - other.getBoundingClientRect().top);
-  const at = links.indexOf(document.activeElement as HTMLAnchorElement);
-  const next = links[at < 0 ? 0 : at + by];
-  if (!next) return;
-  event.preventDefault();
-  next.focus();
 }

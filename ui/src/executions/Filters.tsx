@@ -1,16 +1,18 @@
-/** What the list is narrowed to, as chips: states with their counts, then agent, tag and time. */
+/** What the list is narrowed to: states with their counts, a text, agent, tag and time. */
 
-import { type FormEvent, useState } from "react";
+import { type FormEvent, useEffect, useId, useState } from "react";
 import { useLocation } from "wouter";
+import { useAgents } from "../agents/data";
 import type { ExecutionState } from "../api/client";
 import { Icon } from "../design/icons";
 import { EXECUTION, STATES } from "../design/Status";
 import { count } from "../text/time";
 import { useCounts } from "./data";
-import { type Filter, SINCE, type Since } from "./filter";
+import { type Filter, MOST_TEXT, SINCE, type Since } from "./filter";
 
 export function Filters({ filter, change }: { filter: Filter; change: (next: Filter) => void }) {
   const counts = useCounts(filter.agent);
+  const agents = useAgents().data?.pages.flatMap((page) => page.items.map((one) => one.name)) ?? [];
   const found = counts.data;
   const total = found ? STATES.reduce((sum, one) => sum + (found.counts[one] ?? 0), 0) : null;
   const said = (state: ExecutionState): string => {
@@ -34,11 +36,12 @@ export function Filters({ filter, change }: { filter: Filter; change: (next: Fil
         ))}
       </div>
       <div className="flex flex-wrap items-center gap-2">
-        <Word label="Agent" value={filter.agent} set={(agent) => change({ ...filter, agent })} />
+        <Search text={filter.text} set={(text) => change({ ...filter, text })} />
+        <Word label="Agent" known={agents} value={filter.agent} set={(agent) => change({ ...filter, agent })} />
         <Word label="Tag" value={filter.tag} set={(tag) => change({ ...filter, tag })} />
-        <label className="flex items-center gap-1.5 text-sm text-quiet">
-          Started in
-          <select className="field text-sm" value={filter.since ?? ""} onChange={(event) => change({ ...filter, since: (event.target.value || null) as Since | null })}>
+        <label className="flex items-center gap-1.5 text-sm text-quiet max-sm:min-w-0 max-sm:flex-1">
+          <span className="max-sm:sr-only">Started in</span>
+          <select className="field text-sm max-sm:min-h-10 max-sm:w-full" value={filter.since ?? ""} onChange={(event) => change({ ...filter, since: (event.target.value || null) as Since | null })}>
             <option value="">any time</option>
             {Object.entries(SINCE).map(([name, { word }]) => (
               <option key={name} value={name}>
@@ -47,7 +50,6 @@ export function Filters({ filter, change }: { filter: Filter; change: (next: Fil
             ))}
           </select>
         </label>
-        <Jump />
       </div>
     </div>
   );
@@ -73,8 +75,9 @@ function Chip({ chosen, tone, label, n, icon, onClick }: ChipProps) {
 }
 
 /** An exact word to filter by: a field, or what was typed as a chip that can be taken away. */
-function Word({ label, value, set }: { label: string; value: string; set: (value: string) => void }) {
+function Word({ label, value, known = [], set }: { label: string; value: string; known?: readonly string[]; set: (value: string) => void }) {
   const [typed, setTyped] = useState("");
+  const list = useId();
   if (value) {
     return (
       <span className="inline-flex min-h-8 items-center gap-1 rounded-md border border-accent bg-card pl-2.5 text-sm ring-1 ring-accent">
@@ -91,26 +94,49 @@ function Word({ label, value, set }: { label: string; value: string; set: (value
     setTyped("");
   };
   return (
-    <form onSubmit={send}>
-      <input aria-label={`Filter by ${label.toLowerCase()}`} placeholder={`${label} …`} className="field w-32 text-sm" value={typed} onChange={(event) => setTyped(event.target.value)} />
+    <form onSubmit={send} className="max-sm:min-w-0 max-sm:flex-1">
+      <input aria-label={`Filter by ${label.toLowerCase()}`} placeholder={`${label} …`} className="field w-28 text-sm max-sm:min-h-10 max-sm:w-full" value={typed} onChange={(event) => setTyped(event.target.value)} {...(known.length > 0 ? { list } : {})} />
+      {known.length > 0 ? (
+        <datalist id={list}>
+          {known.map((one) => (
+            <option key={one} value={one} />
+          ))}
+        </datalist>
+      ) : null}
     </form>
   );
 }
 
-/** Go to an execution whose id somebody has. */
-function Jump() {
-  const [typed, setTyped] = useState("");
+/** Text to look for, and where it is looked for. A whole id leads to its execution. */
+function Search({ text, set }: { text: string; set: (text: string) => void }) {
+  const [typed, setTyped] = useState(text);
   const [, go] = useLocation();
-  const id = /exe_\w+/.exec(typed)?.[0];
+  useEffect(() => setTyped(text), [text]);
+  const send = (event: FormEvent): void => {
+    event.preventDefault();
+    const id = /^exe_\w{26}$/.exec(typed.trim())?.[0];
+    if (id) go(`/executions/${id}`);
+    else set(typed.trim());
+  };
   return (
-    <form
-      className="ml-auto max-sm:ml-0"
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (id) go(`/executions/${id}`);
-      }}
-    >
-      <input aria-label="Go to an execution by its id" placeholder="Go to exe_ …" className="field w-40 font-mono text-sm" value={typed} onChange={(event) => setTyped(event.target.value)} spellCheck={false} />
+    <form role="search" onSubmit={send} className="relative max-md:w-full md:w-80">
+      <Icon name="search" size={14} className="absolute top-1/2 left-2.5 -translate-y-1/2 text-quiet" />
+      <input
+        type="text"
+        aria-label="Search ids, agents, tags and inputs"
+        placeholder="Search ids, agents, tags, inputs"
+        title="An id that begins with exe_ is found at once, however old; all else is looked for in the newest executions first. Of an input its first 20,000 characters count."
+        className="field w-full pr-9 pl-8 text-sm max-sm:min-h-10"
+        value={typed}
+        maxLength={MOST_TEXT}
+        spellCheck={false}
+        onChange={(event) => setTyped(event.target.value)}
+      />
+      {text ? (
+        <button type="button" aria-label="Take the search away" onClick={() => set("")} className="absolute top-1/2 right-0.5 flex size-8 -translate-y-1/2 items-center justify-center text-quiet hover:text-ink">
+          <Icon name="close" size={13} />
+        </button>
+      ) : null}
     </form>
   );
 }

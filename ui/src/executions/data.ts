@@ -2,7 +2,7 @@
 
 import { type InfiniteData, useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useMemo } from "react";
-import { api, type Schemas, type Summary, taken } from "../api/client";
+import { api, type Summary, taken } from "../api/client";
 import { live } from "../api/live";
 import { type Filter, merged, query } from "./filter";
 
@@ -10,7 +10,21 @@ const PAGE = 100;
 /** Between two counts while something changes. */
 const COUNT_MS = 3_000;
 
-type Pages = InfiniteData<Schemas["Page"], string | undefined>;
+export type Listed = {
+  readonly items: readonly Summary[];
+  readonly cursor?: string | null;
+  /** Of a search: a page of it may be short, or empty, and not be the last. */
+  readonly looked_at?: number;
+};
+
+type Pages = InfiniteData<Listed, string | undefined>;
+
+/** A page of those that pass a filter. */
+export function listed(filter: Filter, nowMs: number, cursor: string | undefined, signal: AbortSignal, limit = PAGE): Promise<Listed> {
+  const wanted = { ...query(filter, nowMs), limit, ...(cursor ? { cursor } : {}) };
+  if (filter.text) return taken(api.GET("/v1/executions/search", { params: { query: { ...wanted, text: filter.text } }, signal }));
+  return taken(api.GET("/v1/executions", { params: { query: wanted }, signal }));
+}
 
 export function useExecutions(filter: Filter) {
   const client = useQueryClient();
@@ -19,8 +33,7 @@ export function useExecutions(filter: Filter) {
   const found = useInfiniteQuery({
     queryKey: key,
     initialPageParam: undefined as string | undefined,
-    queryFn: ({ pageParam, signal }) =>
-      taken(api.GET("/v1/executions", { params: { query: { ...query(filter, nowMs), limit: PAGE, ...(pageParam ? { cursor: pageParam } : {}) } }, signal })),
+    queryFn: ({ pageParam, signal }) => listed(filter, nowMs, pageParam, signal),
     getNextPageParam: (page) => page.cursor ?? undefined,
   });
   useEffect(

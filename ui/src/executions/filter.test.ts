@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Summary } from "../api/client";
-import { ALL, fits, merged, read, write } from "./filter";
+import { ALL, fits, merged, read, searched, told, write } from "./filter";
 
 const NOW = 10_000_000;
 
@@ -10,10 +10,11 @@ function one(id: string, state: string, more: Partial<Summary> = {}): Summary {
 
 describe("the list's filter", () => {
   it("is what its address says, whatever stands there", () => {
-    const filter = read("?state=failed&agent=desk&tag=a%26b&since=24h&more=1");
-    expect(filter).toEqual({ state: "failed", agent: "desk", tag: "a&b", since: "24h" });
+    const filter = read("?state=failed&text=order+7&agent=desk&tag=a%26b&since=24h&more=1");
+    expect(filter).toEqual({ state: "failed", text: "order 7", agent: "desk", tag: "a&b", since: "24h" });
     expect(read(write(filter))).toEqual(filter);
-    expect(read("?state=gone&since=ever")).toEqual(ALL);
+    expect(read("?state=gone&since=ever&text=++")).toEqual(ALL);
+    expect(read(`?text=${"x".repeat(900)}`).text).toHaveLength(200);
     expect(write(ALL)).toBe("");
   });
 
@@ -21,6 +22,11 @@ describe("the list's filter", () => {
     expect(fits({ ...ALL, tag: "x", state: "failed" }, one("1", "failed", { tags: ["x"] }), NOW)).toBe(true);
     expect(fits({ ...ALL, tag: "x" }, one("1", "failed"), NOW)).toBe(false);
     expect(fits({ ...ALL, since: "1h" }, one("1", "failed", { created_ms: NOW - 3_600_001 }), NOW)).toBe(false);
+  });
+
+  it("says in words what it lets through", () => {
+    expect(told({ ...ALL, state: "failed", tag: "vip", since: "1h" })).toBe("in state failed, with the tag vip, begun in the last hour");
+    expect(told(ALL)).toBe("of whatever kind");
   });
 });
 
@@ -45,5 +51,17 @@ describe("news in a list", () => {
 
   it("fills a list that was empty", () => {
     expect(ids(merged(ALL, [{ items: [], cursor: null }], [one("1", "ready")], NOW))).toEqual([["1 ready"]]);
+  });
+
+  it("puts into a search only what can be seen to have the text, and keeps what was found", () => {
+    const news = [one("6", "ready"), one("7", "ready", { tags: ["Order 7"] }), one("5", "failed")];
+    expect(ids(merged({ ...ALL, text: "order" }, pages, news, NOW))).toEqual([["7 ready", "5 failed", "4 running"], ["2 running"]]);
+  });
+});
+
+describe("a search", () => {
+  it("says how far it looked", () => {
+    expect(searched([{ looked_at: 500 }, { looked_at: 500 }], true)).toBe("Looked at the newest 1,000 executions, not at older ones.");
+    expect(searched([{ looked_at: 1 }], false)).toBe("Looked at all: 1 execution.");
   });
 });

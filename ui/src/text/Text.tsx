@@ -4,6 +4,7 @@ import { useState } from "react";
 import { Button } from "../design/Button";
 import { CopyButton } from "./Copy";
 import { beginning, pieces, size } from "./hostile";
+import { saved } from "./save";
 
 const AT_ONCE = 4_000;
 const MORE = 60_000;
@@ -47,20 +48,11 @@ export function Long({ text, label, mono = true }: { text: string; label: string
             {size(cut)} of {size(text)} shown.
           </span>
           <Button onClick={() => setMost(most + MORE)}>Show more</Button>
-          <Button icon="download" onClick={() => save(text, label)}>
+          <Button icon="download" onClick={() => saved(text, `${label.replace(/[^\w-]+/g, "-")}.txt`)}>
             Save all
           </Button>
         </div>
       ) : null}
     </div>
   );
-}
-
-function save(text: string, label: string): void {
-  const address = URL.createObjectURL(new Blob([text], { type: "text/plain;charset=utf-8" }));
-  const link = document.createElement("a");
-  link.href = address;
-  link.download = `${label.replace(/[^\w-]+/g, "-")}.txt`;
-  link.click();
-  URL.revokeObjectURL(address);
 }
