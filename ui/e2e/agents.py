@@ -13,7 +13,8 @@ import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from perdure import Agent, Approval, ToolContext, tool
+from perdure import Agent, Approval, ToolContext, durable, tool
+from perdure.flow import run_agent, sleep, step
 from perdure.models.port import ModelReply, ModelRequest, Usage
 from perdure.models.scripted import call, say, together, turns
 
@@ -184,6 +185,26 @@ mailbox = Agent(name="mailbox", model="scripted/hostile", tools=[read_mail], ins
 weather = Agent(name="weather", model="scripted/weather", tools=[measure], instructions="Tell the weather.")
 speaking = Agent(name="speaking", model="scripted/speech", instructions="Speak.")
 writer = Agent(name="scribe", model="scripted/scribe", instructions="Keep the minutes of the bridge.")
+
+
+async def lay_out(place: str) -> str:
+    """Lay out what to take along."""
+    return f"a coat for {place}"
+
+
+async def close_bag(coat: str, told: str) -> str:
+    """Close the bag."""
+    return f"{coat}, as {told}"
+
+
+@durable
+async def trip(place: str) -> str:
+    """Ask for the weather while things are laid out, wait a little, close the bag."""
+    coat, report = await asyncio.gather(step(lay_out, place, delivery="repeatable"), run_agent(weather, place))
+    await sleep(0.05)
+    return await step(close_bag, coat, str(report.output), delivery="repeatable")
+
+
 AGENTS = {
     "scribe": writer,
     "desk": desk,
@@ -193,6 +214,7 @@ AGENTS = {
     "mailbox": mailbox,
     "weather": weather,
     "speaking": speaking,
+    "trip": trip,
 }
 SCRIPTS = {
     "scribe": "scribe",

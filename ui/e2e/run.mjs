@@ -341,6 +341,32 @@ test("the graph shows what led to what, and folds it by turn", async () => {
   await page.close();
 });
 
+test("a durable function is drawn with its sub-agent, and a fork of it asks before it begins another", async () => {
+  await served("weather");
+  await served("trip");
+  const id = await house.start("trip", "Kiel");
+  await ended(id);
+  const page = await open(`/executions/${id}/graph`);
+  const picture = page.getByRole("region", { name: "Picture" });
+  for (const name of ["lay_out", "close_bag", "Timer"]) await picture.getByText(name).first().waitFor();
+  await picture.getByRole("link", { name: /weather/ }).click();
+  await page.getByText("Kiel has 12 degrees").first().waitFor();
+  await page.goto(`${house.url}/executions/${id}`);
+  await page.getByRole("button", { name: "Fork", exact: true }).click();
+  const field = page.getByLabel("Input, as JSON");
+  await field.fill("Bremen");
+  await page.getByText("The input is not JSON.").waitFor();
+  await field.fill('"Bremen"');
+  await page.getByRole("dialog").getByRole("button", { name: "Fork" }).click();
+  await page.getByText("is about to call weather").first().waitFor();
+  const fork = new URL(page.url()).pathname.split("/").at(-1);
+  assert.equal(await state(fork)(), "paused");
+  await page.getByRole("button", { name: "Resume" }).click();
+  await ended(fork);
+  assert.equal((await ask(`/v1/executions/${fork}`)).output, "a coat for Bremen, as Bremen has 12 degrees");
+  await page.close();
+});
+
 test("tabs share one connection", async () => {
   const pages = [await open("/executions"), await open("/executions"), await open("/approvals")];
   for (const page of pages) await page.getByText("Live").waitFor();

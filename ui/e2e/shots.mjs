@@ -20,8 +20,9 @@ try {
   const again = await house.do("start_server");
   await house.do("open_gate", { name: "k" });
   const live = await house.start("packing", "Please pack box live", ["warehouse"]);
-  await house.do("start_worker", { name: "worker-3", agents: ["weather"] });
+  await house.do("start_worker", { name: "worker-3", agents: ["weather", "trip"] });
   const forecast = await house.start("weather", "Hamburg and Bremen and Kiel");
+  const trip = await house.start("trip", "Kiel");
   const mail = await house.start("mailbox", "Read my mail");
   await house.begun("live", 1);
   const page = browser.pages()[0] ?? (await browser.newPage());
@@ -53,6 +54,7 @@ try {
     hostile: `/executions/${mail}`,
     approvals: "/approvals",
     graph: `/executions/${forecast}/graph`,
+    "graph-of-a-function": `/executions/${trip}/graph`,
     "graph-killed": `/executions/${killed}/graph`,
     compare: `/compare/${forecast}/${other}`,
     forked: `/executions/${other}`,
