@@ -23,10 +23,13 @@ from perdure.store import postgres_link, sqlite
 from perdure.store.migrate import load_migrations, migrate
 from perdure.store.postgres import open_postgres
 from perdure.store.protocol import EVERY_COMPANY, Store
+from perdure.store.sql_store import load_queries
 from perdure.store.sqlite import open_sqlite
 from perdure.store.sqlite_link import open_link
 from perdure.system import SystemRandom
 from perdure.testing.clock import FakeClock, SeededRandom
+from perdure.upkeep.checking import check_store
+from perdure.upkeep.copying import copy
 from postgres_server import as_ordinary_role
 from room_bench import ACME, ANN, BOB, GLOBEX, STRANGER, RoomBench
 
@@ -216,6 +219,56 @@ def test_in_the_index_of_a_file_every_word_is_kept_for_one_room_and_one_reader(t
     entries = Counter(f"{room_}_{who[reader]}_river" for room_, reader in kept)
     assert lists == entries
     assert sorted(entries.values()) == [1, 2, 5, 5]
+
+
+@pytest.mark.parametrize(
+    ("query", "way"),
+    [
+        ("room_word_counts", "SEARCH t USING INDEX sqlite_autoindex_room_entries_1 (number=?)"),
+        ("room_found", "SEARCH t USING INDEX sqlite_autoindex_room_entries_1 (number=?)"),
+        ("room_found_messages", "SEARCH t USING INDEX sqlite_autoindex_room_messages_1 (room=? AND id=?)"),
+        ("room_found_lines", "SEARCH t USING INDEX sqlite_autoindex_room_memory_1 (room=? AND id=?)"),
+        (
+            "room_found_passages",
+            "SEARCH t USING INDEX sqlite_autoindex_room_passages_1 (room=? AND file=? AND number=?)",
+        ),
+    ],
+)
+def test_what_words_lead_to_in_a_file_is_gone_to_by_its_key(tmp_path: Path, query: str, way: str) -> None:
+    """And not looked for among all that the room holds."""
+    place = tmp_path / "s.db"
+    open_sqlite(place, clock=FakeClock(), random=SeededRandom()).close()
+    with closing(open_link(place, {}, writes=True)) as link:
+        link.raise_wall()
+        asked = load_queries("sqlite")[query]
+        plan = link.database.execute(f"EXPLAIN QUERY PLAN {asked.sql}", dict.fromkeys(asked.params)).fetchall()
+    loops = [step for *_, step in plan if step.startswith(("SCAN", "SEARCH"))]
+    assert " VIRTUAL TABLE INDEX" in loops[0], loops
+    assert way in loops
+
+
+def test_a_copy_in_the_other_database_finds_the_same(tmp_path: Path, postgres_database: str) -> None:
+    place, address = tmp_path / "s.db", as_ordinary_role(postgres_database)
+    queries = ("river bridge", "secret", "beams", "the")
+
+    def pages(store: Store) -> list[SearchPage]:
+        room = RoomBench(Bench(store, FakeClock()))
+        return [found(room, query, company, limit=2) for query in queries for company in (ACME, GLOBEX)]
+
+    with closing(open_sqlite(place, clock=FakeClock(), random=SeededRandom())) as store:
+        room = RoomBench(Bench(store, FakeClock()))
+        for number in range(5):
+            room.post(ANN, f"the river {number}" + " and its bridge" * (number % 2))
+        room.write(ANN, Remember("a secret bridge", (ACME,), key="m"))
+        for version in ("ten", "twelve"):
+            put(room, ANN, "plan.txt", f"{version} beams", key=version)
+        before = pages(store)
+    copy(place, address)
+    assert check_store(place).problems == check_store(address).problems == []
+    with closing(open_postgres(address, random=SeededRandom())) as store:
+        assert pages(store) == before
+        assert put(RoomBench(Bench(store, FakeClock())), ANN, "plan.txt", "eleven beams", key="3").created
+        assert pages(store)[4].found == 1
 
 
 OLD = """
