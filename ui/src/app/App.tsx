@@ -18,7 +18,10 @@ import { Shell } from "./Shell";
 const Agent = lazy(async () => ({ default: (await import("../agents/Agent")).Agent }));
 const Agents = lazy(async () => ({ default: (await import("../agents/Agents")).Agents }));
 const Compare = lazy(async () => ({ default: (await import("../compare/Compare")).Compare }));
+const Room = lazy(async () => ({ default: (await import("../rooms/Room")).Room }));
+const Rooms = lazy(async () => ({ default: (await import("../rooms/Rooms")).Rooms }));
 const Schedules = lazy(async () => ({ default: (await import("../schedules/Schedules")).Schedules }));
+const Settings = lazy(async () => ({ default: (await import("../settings/Settings")).Settings }));
 const Workers = lazy(async () => ({ default: (await import("../workers/Workers")).Workers }));
 
 const client = new QueryClient({
@@ -79,6 +82,9 @@ function Door() {
             <Route path="/workers" component={Workers} />
             <Route path="/agents" component={Agents} />
             <Route path="/agents/:name">{({ name }) => <Agent key={name} name={decoded(name)} />}</Route>
+            <Route path="/rooms" component={Rooms} />
+            <Route path="/rooms/:id/:tab?">{({ id, tab }) => <Room key={id} id={id} tab={tab ?? ""} />}</Route>
+            <Route path="/settings" component={Settings} />
             <Route path="/schedules" component={Schedules} />
             <Route>
               <Empty icon="question" title="There is no such page">

@@ -16,6 +16,8 @@ const PAGES: readonly { readonly href: string; readonly icon: IconName; readonly
   { href: "/workers", icon: "stack", label: "Workers" },
   { href: "/agents", icon: "agent", label: "Agents" },
   { href: "/schedules", icon: "calendar", label: "Schedules" },
+  { href: "/rooms", icon: "room", label: "Rooms" },
+  { href: "/settings", icon: "gear", label: "Settings" },
 ];
 
 export function Shell({ session, children }: { session: Schemas["SessionView"]; children: ReactNode }) {
