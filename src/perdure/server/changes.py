@@ -22,7 +22,7 @@ from perdure.engine.search import Found, check_text, found_page
 from perdure.errors import PerdureError
 from perdure.log import get_log
 from perdure.server.bridge import Bridge
-from perdure.wire.bodies_screen import CountsView, HeldList, HeldView, KeyList, KeyView, TickList
+from perdure.wire.bodies_screen import CountsView, HeldList, HeldView, KeyName, KeyNames, TickList
 
 log = get_log(__name__)
 
@@ -112,12 +112,12 @@ class Changes:
         first_ms = self._clock.wall_ms() if schedule.next_ms is None else schedule.next_ms
         return TickList(tuple(coming_ticks(schedule.cron, schedule.zone, first_ms - 1, most)))
 
-    async def keys(self) -> KeyList:
+    async def keys(self) -> KeyNames:
         """Return which keys the company has, and how many browsers are signed in."""
         now_ms = self._clock.wall_ms()
         rows, sessions = await self._bridge.read(lambda reads: keys_view(reads, self._company, now_ms))
-        items = (KeyView(row["name"], row["prefix"], row["created_ms"]) for row in rows)
-        return KeyList(tuple(items), sessions)
+        items = (KeyName(row["name"], row["prefix"], row["created_ms"]) for row in rows)
+        return KeyNames(tuple(items), sessions)
 
     async def held(self) -> HeldList:
         """Return how many tasks each of the company's workers has under way."""

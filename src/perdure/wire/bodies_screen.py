@@ -100,7 +100,7 @@ class LinkView:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyView:
+class KeyName:
     """A key, without what it is."""
 
     name: str
@@ -111,10 +111,10 @@ class KeyView:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyList:
+class KeyNames:
     """A company's keys, the oldest first."""
 
-    items: tuple[KeyView, ...]
+    items: tuple[KeyName, ...]
     sessions: int
     """Browsers that are signed in."""
 

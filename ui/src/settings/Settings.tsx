@@ -103,7 +103,7 @@ function Links() {
   );
 }
 
-const KEYS: Column<Schemas["KeyView"]>[] = [
+const KEYS: Column<Schemas["KeyName"]>[] = [
   {
     head: "Name",
     cell: (one) => (

@@ -20,7 +20,7 @@ from perdure.server.routes.parsed import Caller, Moment, ParsedRoute
 from perdure.server.routes.parsed import reply as _reply
 from perdure.wire import frames, routes
 from perdure.wire.account import Proof, proof_of
-from perdure.wire.bodies_screen import CountsView, HeldList, KeyList, LinkView, SessionView, TickList
+from perdure.wire.bodies_screen import CountsView, HeldList, KeyNames, LinkView, SessionView, TickList
 
 router = APIRouter(route_class=ParsedRoute)
 
@@ -106,7 +106,7 @@ async def proof(call: Caller, execution: str) -> Response:
     return _reply(await proof_of(call.api, execution))
 
 
-@router.get(routes.KEYS, response_model=KeyList, summary="The company's keys, without what they are")
+@router.get(routes.KEYS, response_model=KeyNames, summary="The company's keys, without what they are")
 async def keys(call: Caller) -> Response:
     return _reply(await call.changes.keys())
 
