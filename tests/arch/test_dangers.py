@@ -27,6 +27,7 @@ CALLS = frozenset(
 MODULES = frozenset({"pickle", "marshal", "shelve", "dill", "cloudpickle", "jsonpickle", "code", "runpy"})
 
 DISTRIBUTIONS = {
+    "a2a": "a2a-sdk",
     "griffe": "griffelib",
     "markdown_it": "markdown-it-py",
     "pydantic_ai": "pydantic-ai-slim",

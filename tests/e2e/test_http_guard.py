@@ -13,7 +13,7 @@ from bad_json import BAD_JSON
 from http_server import Server, serving
 from perdure.engine.look import deadlines
 from perdure.server.options import ServeOptions
-from perdure.server.routes import blobs, companies, room_files, rooms, screen
+from perdure.server.routes import a2a, blobs, companies, room_files, rooms, screen
 from perdure.server.routes.control import router
 from perdure.server.routes.functions import WORKER_OPERATIONS as OPERATIONS
 from perdure.store.protocol import Reads
@@ -27,14 +27,18 @@ def every_route() -> list[tuple[str, str]]:
     """Return (method, path) of all routes that the application has, with something in the place of each part."""
     control = [
         (method, route)
-        for group in (router, rooms.router, room_files.router, companies.router, blobs.router, screen.router)
+        for group in (
+            *(router, rooms.router, room_files.router, companies.router, blobs.router, screen.router),
+            a2a.router,
+        )
         for route in group.routes
         if isinstance(route, APIRoute)
         for method in route.methods or ()
     ]
     found = [(method, route.path) for method, route in control]
-    found += [("POST", path) for path in (*OPERATIONS, routes.MCP)] + [
-        ("GET", path) for path in (routes.OPENAPI, *routes.OPEN)
+    cards = (routes.A2A_CARD, routes.A2A + routes.A2A_CARD)
+    found += [("POST", path) for path in (*OPERATIONS, routes.MCP, routes.A2A)] + [
+        ("GET", path) for path in (routes.OPENAPI, *cards, *routes.OPEN)
     ]
     return sorted((method, filled(path)) for method, path in found)
 

@@ -37,6 +37,13 @@ UNREACHED: dict[str, str] = {
     "refuse_blob": "nobody sends content that is not what its hash says; tests/unit/server/test_direct_blobs.py does",
     "act_in_room": "committed by wakes of agents in rooms alone; tests/crash/test_rooms.py kills there",
     **dict.fromkeys(
+        (
+            *("accept_message", "publish_agent", "withdraw_agent", "published_agents", "a2a_push", "pushes"),
+            *("set_push", "delete_push", "take_push", "told_push", "missed_push", "free_pushes"),
+        ),
+        "asked for by who speaks A2A alone; tests/e2e/test_a2a_door.py and test_a2a_push.py kill there",
+    ),
+    **dict.fromkeys(
         ("reserve", "settle", "halt_wake"),
         "committed by wakes that have a budget or were stopped; tests/crash/test_rooms.py kills there",
     ),

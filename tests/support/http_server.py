@@ -26,6 +26,7 @@ from perdure.models.scripted import Script, call, say
 from perdure.server.node import Node, Parts
 from perdure.server.options import ServeOptions
 from perdure.server.serve import Ready, run, serve
+from perdure.server.tool_source import tools_by
 from perdure.system import SystemClock, SystemRandom
 from which_store import own_store, store_at
 
@@ -91,7 +92,8 @@ def open_node(place: Path | str, models: Models | None = None) -> Node:
     clock, random = SystemClock(), SystemRandom()
     store, close = own_store(place, clock=clock, random=random)
     keys = KEYS if store.shared else ()
-    parts = Parts(models or Catalog(scripted=SCRIPTS), clock, random, server_keys=keys)
+    tools = tools_by(os.environ) if "PERDURE_ALLOW_PRIVATE_HTTP" in os.environ else None
+    parts = Parts(models or Catalog(scripted=SCRIPTS), clock, random, server_keys=keys, tools=tools)
     node = Node(store, parts, nonce=random.token(16).hex(), close=close)
     node.start()
     return node

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from perdure.cli import (
+    a2a,
     approvals,
     companies,
     db,
@@ -91,6 +92,7 @@ def build_app(*, with_skills: bool = True) -> typer.Typer:
     app.add_typer(rooms.app, name="rooms", short_help="Rooms that companies share: write, read, ask, remember.")
     app.command(short_help="Rooms for a program that speaks MCP.")(mcp)
     app.add_typer(companies.app, name="companies", short_help="Keys for the companies that share a server.")
+    app.add_typer(a2a.app, name="a2a", short_help="Let agents be reached by A2A, the protocol between agents.")
     app.add_typer(secrets.app, name="secrets", short_help="Keep keys of models and tools, sealed in the store.")
     app.add_typer(db.app, name="db", short_help="Migrate, check, back up, restore and copy a store.")
     app.command(short_help="Say whether anything could have been done twice.")(prove)

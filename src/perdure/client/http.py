@@ -10,6 +10,7 @@ from typing import TypeVar
 from perdure.client.channel import Ask
 from perdure.client.follow import Follower
 from perdure.client.functions import HttpFunctionSource
+from perdure.client.http_a2a import HttpA2a
 from perdure.client.http_blobs import HttpBlobs
 from perdure.client.http_companies import HttpCompanies
 from perdure.client.http_queues import HttpQueues
@@ -61,6 +62,7 @@ class HttpApi(
     HttpCompanies,
     HttpSecrets,
     HttpBlobs,
+    HttpA2a,
     HttpScreen,
 ):
     """`Api` of the company that the key belongs to, at `url`. Belongs to the event loop that first uses it."""

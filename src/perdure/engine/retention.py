@@ -41,6 +41,9 @@ SCOPED = {
     "blob_uses": "forget_blob_uses",
     "room_halted": "forget_halted",
     "room_reservations": "forget_reservations",
+    "a2a_tasks": "forget_a2a_tasks",
+    "a2a_messages": "forget_a2a_messages",
+    "a2a_pushes": "forget_a2a_pushes",
 }
 """Every table with rows of an execution, and the query that deletes them."""
 KEPT = frozenset({"room_wakes"})

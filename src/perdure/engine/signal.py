@@ -46,6 +46,11 @@ def _keys(row: Signal) -> tuple[str, ...]:
     return (f"signal/{row.execution}",)
 
 
+def put_message(tx: Tx, row: Signal, execution: ExecutionRow) -> int | Conflict | NotFound:
+    """Put a message into a locked execution within another operation, which has `signal/EXECUTION` among its keys."""
+    return _signal(tx, row, execution)
+
+
 @operation(keys=_keys)
 def signal(tx: Tx, rows: Sequence[Signal]) -> Steps[int | Conflict | NotFound]:
     """Append the request and let it take effect; return the last `seq`. To an ended execution: `Conflict`."""

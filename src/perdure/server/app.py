@@ -19,6 +19,7 @@ from perdure.core.ports import Clock, Random
 from perdure.errors import InternalError, PerdureError, Retryable, UserError
 from perdure.log import get_log
 from perdure.server import guard, openapi
+from perdure.server.a2a_door import A2aDoor, is_a2a
 from perdure.server.auth import Gate, KeyGate, OpenGate
 from perdure.server.backend import Backend
 from perdure.server.call import CALL, Call
@@ -29,7 +30,7 @@ from perdure.server.open_tokens import OpenTokens, secret_in, shown
 from perdure.server.options import ServeOptions
 from perdure.server.pages import pages, send_page
 from perdure.server.reply import error_headers, send_error, send_json
-from perdure.server.routes import blobs, companies, control, room_files, rooms, screen
+from perdure.server.routes import a2a, blobs, companies, control, room_files, rooms, screen
 from perdure.server.routes.functions import WORKER_OPERATIONS
 from perdure.server.stream import Streams
 from perdure.system import SystemClock, SystemRandom
@@ -69,6 +70,7 @@ class App:
         self._streams = Streams(clock, options.beat_seconds)
         self._tokens = OpenTokens(backend, clock)
         self._mcp = McpDoor()
+        self._a2a = A2aDoor(backend, options.public_url)
         self._control = control_app(backend.info().version)
 
     def drain(self) -> None:
@@ -113,6 +115,9 @@ class App:
             if scope["method"] != "POST":
                 raise _wrong_method(scope["method"], path, "POST")
             await self._mcp.answer(call, scope)
+            return
+        if is_a2a(path):
+            await self._a2a.answer(call, scope)
             return
         operation = WORKER_OPERATIONS.get(path)
         if operation is None:
@@ -204,6 +209,7 @@ def control_app(version: str) -> FastAPI:
     app.include_router(blobs.router)
     app.include_router(room_files.router)
     app.include_router(companies.router)
+    app.include_router(a2a.router)
     described: list[bytes] = []
 
     async def description(request: Request) -> Response:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from perdure.core.views import ServerInfo
+from perdure.doors.a2a_seat import A2aTasks
 from perdure.engine.keys import Principal
 from perdure.errors import PerdureError
 from perdure.server.changes import Changes
@@ -46,6 +47,15 @@ class Backend(Protocol):
 
     def changes(self, company: str) -> Changes:
         """Return the looks at one company's executions. Called as `api` is."""
+        ...
+
+    @property
+    def pushes(self) -> bool:
+        """Whether this server tells others of what A2A tasks do."""
+        ...
+
+    def a2a(self, company: str) -> A2aTasks:
+        """Return the tasks of one company's published agents. Called as `api` is."""
         ...
 
     async def authenticate(self, key: str) -> Principal | None:

@@ -49,6 +49,7 @@ from perdure.engine.start import Start, start
 from perdure.engine.stored import value_of
 from perdure.errors import InvalidInput
 from perdure.server.answers import check_answer
+from perdure.server.direct_a2a import DirectA2a
 from perdure.server.direct_blobs import DirectBlobs
 from perdure.server.direct_companies import DirectCompanies
 from perdure.server.direct_queues import DirectQueues
@@ -72,7 +73,14 @@ POLL_SECONDS = 5.0
 
 
 class DirectApi(
-    DirectWaits, DirectSchedules, DirectQueues, DirectRoomFiles, DirectCompanies, DirectSecrets, DirectBlobs
+    DirectWaits,
+    DirectSchedules,
+    DirectQueues,
+    DirectRoomFiles,
+    DirectCompanies,
+    DirectSecrets,
+    DirectBlobs,
+    DirectA2a,
 ):
     """`Api` of one company over a node."""
 
@@ -85,6 +93,7 @@ class DirectApi(
         DirectCompanies.__init__(self, node.bridge, company)
         DirectSecrets.__init__(self, node.secrets, company)
         DirectBlobs.__init__(self, node.bridge, company, node.parts.max_value_bytes)
+        DirectA2a.__init__(self, node.bridge, company)
         self._node = node
 
     async def info(self) -> ServerInfo:

@@ -43,9 +43,10 @@ _WILDCARDS = frozenset({"0.0.0.0", "::", ""})
 _CHANGES_NOTHING = frozenset({"GET", "HEAD", "OPTIONS"})
 _NO_BODY = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
 _SMALL_BODY = 64 * 1024
-_LARGE = frozenset({routes.EXECUTIONS, routes.SCHEDULES, routes.MCP, *routes.WORKER} - {routes.BEGIN})
+_OF_THEIR_OWN = {routes.EXECUTIONS, routes.SCHEDULES, routes.MCP, routes.A2A_AGENTS}
+_LARGE = frozenset({*_OF_THEIR_OWN, *routes.WORKER} - {routes.BEGIN})
 _LARGE_ENDINGS = ("/messages", "/signals", "/effects/ruling", "/chunks")
-_LARGE_BELOW = routes.ROOMS + "/"
+_LARGE_BELOW = (routes.ROOMS + "/", routes.A2A_BELOW)
 """Texts in rooms are counted in characters, of which one may take twelve bytes of JSON; agents come as definitions."""
 
 

@@ -31,11 +31,13 @@ from perdure.errors import InternalError, PerdureError, Retryable, StoreFailed
 from perdure.log import get_log
 from perdure.mailbox import Mailboxes
 from perdure.models.port import Models
+from perdure.server.a2a_outbox import Outbox, Outside
 from perdure.server.alarm import with_alarms
 from perdure.server.bridge import Bridge
 from perdure.server.changes import Changes
 from perdure.server.company_models import CompanyModels
 from perdure.server.direct import DirectApi
+from perdure.server.direct_a2a import DirectA2aTasks
 from perdure.server.elsewhere import Elsewhere
 from perdure.server.executor import Executor, ExecutorOptions
 from perdure.server.functions import DirectFunctionSource
@@ -133,6 +135,7 @@ class Node:
         self._sources: dict[str, DirectTaskSource] = {}
         self._functions: dict[str, DirectFunctionSource] = {}
         self._changes: dict[str, Changes] = {}
+        self._a2a: dict[str, DirectA2aTasks] = {}
         self._executor: Executor | None = None
         self._own_loop: ServiceLoop | None = None
         self._leave: Callable[[], None] | None = None
@@ -226,6 +229,14 @@ class Node:
             found = self._changes[company] = Changes(self.bridge, company, self.parts.clock)
         return found
 
+    @property
+    def pushes(self) -> bool:
+        return self.parts.tools is not None
+
+    def a2a(self, company: str) -> DirectA2aTasks:
+        """Return the tasks of one company's published agents."""
+        return self._a2a.setdefault(company, DirectA2aTasks(self, company))
+
     async def authenticate(self, key: str) -> Principal | None:
         if key.startswith(PREFIX):
             return await self.bridge.read(lambda reads: principal_of(reads, key))
@@ -271,6 +282,9 @@ class Node:
                     group.start_soon(self.elsewhere.run)
                     group.start_soon(self.workers.run)
                     group.start_soon(end_stalled, self.bridge, parts.clock, parts.executor.lease_ms)
+                if parts.tools is not None:
+                    outside = Outside(parts.tools.outbound, self.shared)
+                    group.start_soon(Outbox(self.bridge, self.hub, parts.clock, parts.random, outside).run)
                 async with self._calling_tools():
                     await leave.wait()
                 group.cancel_scope.cancel()

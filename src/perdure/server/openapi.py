@@ -51,6 +51,7 @@ def describe(app: FastAPI, version: str) -> dict[str, Any]:
     paths: dict[str, Any] = document["paths"]
     paths.update(_worker_paths(schemas))
     paths[routes.MCP] = {"post": _mcp()}
+    paths.update(_a2a())
     paths.setdefault(routes.SESSION, {}).update(_session_operations(schemas))
     for path in sorted(routes.OPEN):
         done = {"200": {"description": "Yes", "content": {"application/json": {"schema": {"type": "object"}}}}}
@@ -70,6 +71,28 @@ def _mcp() -> dict[str, Any]:
         "operationId": "mcp",
         "requestBody": {"required": True, **content},
         "responses": {"200": {"description": "A reply of JSON-RPC", **content}},
+    }
+
+
+def _a2a() -> dict[str, Any]:
+    content = {"content": {"application/json": {"schema": {"type": "object"}}}}
+    card: dict[str, Any] = {"tags": ["a2a"], "responses": {"200": {"description": "A card", **content}}}
+    agent = {"name": "agent", "in": "path", "required": True, "schema": {"type": "string"}}
+    said = {"200": {"description": "A reply of JSON-RPC, or a stream of such", **content}}
+    asked: dict[str, Any] = {
+        "tags": ["a2a"],
+        "summary": "A published agent, for programs that speak A2A by JSON-RPC: 1.0, and 0.3",
+        "operationId": "a2a",
+        "parameters": [agent],
+        "requestBody": {"required": True, **content},
+        "responses": said,
+    }
+    each = {**card, "summary": "The card of a published agent", "operationId": "a2a_card", "parameters": [agent]}
+    only = {**card, "summary": "The card of the only published agent", "operationId": "a2a_only_card"}
+    return {
+        routes.A2A: {"post": asked},
+        routes.A2A + routes.A2A_CARD: {"get": each},
+        routes.A2A_CARD: {"get": only},
     }
 
 

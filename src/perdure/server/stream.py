@@ -80,6 +80,8 @@ class Lasting(Response):
     """A reply that goes on until its client goes, the server leaves or `pump` is done; it beats while it is silent."""
 
     media_type = frames.MEDIA_TYPE
+    opening = frames.OPENING
+    """Sent first."""
 
     def __init__(self, streams: Streams, company: str, most: int) -> None:
         """`most`: how many of them a company may have."""
@@ -92,7 +94,7 @@ class Lasting(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._streams.place(self._company, "event streams", self._most):
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-            await send(piece(frames.OPENING))
+            await send(piece(self.opening))
             try:
                 await self._streams.run(self._beside_a_beat(send), receive)
             except ClientGone:

@@ -30,6 +30,7 @@ from perdure.core.views import (
     TaskView,
 )
 from perdure.core.work import Answer, Begin, Held, LeasedTask, LeaseRequest, Report, WorkerInfo
+from perdure.wire.api_a2a import A2aApi
 from perdure.wire.api_blobs import BlobsApi
 from perdure.wire.api_companies import CompaniesApi
 from perdure.wire.api_queues import QueuesApi
@@ -39,7 +40,9 @@ from perdure.wire.api_secrets import SecretsApi
 from perdure.wire.api_waits import SchedulesApi, WaitsApi
 
 
-class Api(WaitsApi, SchedulesApi, QueuesApi, RoomsApi, RoomFilesApi, CompaniesApi, SecretsApi, BlobsApi, Protocol):
+class Api(
+    WaitsApi, SchedulesApi, QueuesApi, RoomsApi, RoomFilesApi, CompaniesApi, SecretsApi, BlobsApi, A2aApi, Protocol
+):
     """What a client may ask. A normal return of a verb that changes something means: it survives kill -9."""
 
     async def info(self) -> ServerInfo: ...

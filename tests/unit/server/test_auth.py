@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from perdure.core.views import ServerInfo
+from perdure.doors.a2a_seat import A2aTasks
 from perdure.engine.keys import DEFAULT_COMPANY, PREFIX, Principal
 from perdure.errors import PerdureError, Unauthorized
 from perdure.server.auth import REMEMBER_SECONDS, KeyGate, OpenGate, admin_key
@@ -44,6 +45,13 @@ class Keys:
         self.known[key] = Principal(company, name)
 
     def changes(self, company: str) -> Changes:
+        raise NotImplementedError
+
+    @property
+    def pushes(self) -> bool:
+        return False
+
+    def a2a(self, company: str) -> A2aTasks:
         raise NotImplementedError
 
     async def add_link(self, who: Principal, secret: str) -> int:

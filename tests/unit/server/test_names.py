@@ -60,6 +60,7 @@ VERBS: dict[str, Ask] = {
     "revoke_company_key": lambda api, name: api.revoke_company_key(name, "a key"),
     "stop_company": lambda api, name: api.stop_company(name),
     "start_company": lambda api, name: api.start_company(name),
+    "withdraw_agent": lambda api, name: api.withdraw_agent(name),
     "values": lambda api, name: api.values(name),
     "blob_chunk": lambda api, name: api.blob_chunk(name, "0" * 64, 0),
 }
@@ -102,4 +103,5 @@ def test_no_verb_that_takes_a_name_is_left_out() -> None:
     asked = {name for name in dir(Api) if not name.startswith("_")}
     others = {"info", "start", "executions", "approvals", "effects", "workers", "aclose", "queues", "dead_tasks"}
     others |= {"schedules", "companies", "secrets", "rotate_secrets", "create_schedule", "offer_blob", "put_chunk"}
+    others |= {"published_agents", "publish_agent", "pushes"}
     assert {name for name in asked - others if "room" not in name} == set(VERBS)
