@@ -19,7 +19,7 @@ from perdure.server.options import ServeOptions
 from perdure.wire import routes
 
 Head = dict[bytes, bytes]
-"""The headers that decide something, each at most once."""
+"""The headers that decide something, each at most once, or put together."""
 
 _SINGLE = frozenset(
     {
@@ -70,7 +70,9 @@ class Guard:
         head: Head = {}
         for name, value in headers:
             if name in _SINGLE:
-                if name in head:
+                if name == b"accept" and name in head:  # a list: in two headers, it is one all the same
+                    value = head[name] + b", " + value
+                elif name in head:
                     raise UserError(f"The header {name.decode()!r} is given twice; send it once.", code="bad_request")
                 head[name] = value
         host = head.get(b"host")

@@ -96,6 +96,11 @@ def test_a_header_that_decides_something_comes_once(name: bytes) -> None:
     assert refusal(LOOPBACK, *headers) == "bad_request"
 
 
+def test_a_list_that_comes_in_two_headers_is_one() -> None:
+    accepted = [(b"accept", b"*/*"), (b"accept", b"text/event-stream")]
+    assert Guard(LOOPBACK).admit([(b"host", b"localhost"), *accepted])[b"accept"] == b"*/*, text/event-stream"
+
+
 def test_the_memory_of_good_hosts_is_bounded() -> None:
     guard = Guard(EVERYWHERE)
     for number in range(300):
