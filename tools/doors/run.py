@@ -1,9 +1,11 @@
-"""Try the MCP door with programs that nobody here wrote, and print a table: `./dev doors`.
+"""Try the doors, MCP and A2A, with programs that nobody here wrote, and print a table: `./dev doors`.
 
 Clients of several versions of the official SDKs, in environments of their own, do one errand in a room of a server
 process, over HTTP and through `perdure mcp`. Servers are killed at both ends of a commit, and the same call is made at
-the next one. The protocol's own conformance kit looks at a server. What is installed goes into `.dev/doors`, once. Exit
-code 1 if a client's errand, a life that was cut off, or a check of the kit that applies failed.
+the next one. The protocol's own conformance kit looks at a server. Clients of several versions of A2A's SDK do an
+errand with published agents, and that protocol's kit looks at one: a clone of it that `--a2a-tck` names, or one that is
+made. What is installed goes into `.dev/doors`, once. Exit code 1 if a client's errand, a life that was cut off, or a
+check of the MCP kit that applies failed; what A2A's kit says is shown, and docs/reference/a2a.md tells why.
 """
 
 from __future__ import annotations
@@ -27,9 +29,11 @@ HERE = Path(__file__).parent
 KEPT = ROOT / ".dev" / "doors"
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "support")]
 
+import agents  # noqa: E402 - found by the line above
+import tck  # noqa: E402 - likewise
 from kills import lives  # noqa: E402 - likewise
 
-import aimock_server  # noqa: E402 - found by the line above
+import aimock_server  # noqa: E402 - likewise
 from aimock_server import find_node  # noqa: E402 - likewise
 from http_server import process  # noqa: E402 - likewise
 from mcp_members import KEYS, add_companies, shared_room  # noqa: E402 - likewise
@@ -77,8 +81,10 @@ class Row:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=("clients", "kills", "kit"), help="one part of it")
-    only = parser.parse_args().only
+    parser.add_argument("--only", choices=("clients", "kills", "kit", "a2a", "a2a-tck"), help="one part of it")
+    parser.add_argument("--a2a-tck", type=Path, metavar="DIR", help=f"a clone of a2a-tck, at its branch {tck.BRANCH}")
+    given = parser.parse_args()
+    only = given.only
     rows: list[Row] = []
     sys.stdout.write("| | held | failed | left out | |\n|---|---|---|---|---|\n")
     os.environ["PYTHONPATH"] = str(ROOT / "src")
@@ -88,6 +94,12 @@ def main() -> int:
         rows += [Row(*life) for life in lives()]
     if only in (None, "kit"):
         rows += kit()
+    if only in (None, "a2a"):
+        rows += [Row(*client) for client in agents.clients(environment, told, KEPT)]
+    if only in (None, "a2a-tck"):
+        shown = list(a2a_kit(given.a2a_tck))
+        sys.stdout.writelines(f"| {row.what} | {row.good} | {len(row.bad)} | {row.left_out} | |\n" for row in shown)
+        sys.stdout.writelines(f"|  | | | | {why} |\n" for row in shown for why in row.bad)
     failed = 0
     for row in rows:
         failed += bool(row.bad)
@@ -114,7 +126,7 @@ def clients() -> Iterator[Row]:
 def commands() -> Iterator[tuple[str, list[str], Path]]:
     """Yield each client's name, what runs it, and where."""
     for version in PYTHON_SDKS:
-        python = environment(version)
+        python = environment(f"mcp=={version}")
         yield f"`mcp` {version} (Python)", [python, str(HERE / f"on_mcp_{version[0]}.py")], KEPT
     folder = npm("typescript", TYPESCRIPT_SDK)
     program = folder / "errand.mjs"  # beside its node_modules: that is where they are looked for
@@ -131,14 +143,32 @@ def errand(what: str, command: list[str], where: Path) -> Row:
     return Row(what, found["good"], found["bad"])
 
 
-def environment(version: str) -> str:
-    """Return the Python of an environment with that version of `mcp`."""
-    folder = KEPT / f"mcp-{version}"
+def told(command: list[str], where: Path) -> tuple[int, str, str]:
+    """Run a command; return how it ended, what it said and what went wrong."""
+    done = run(command, where)
+    return done.returncode, done.stdout, done.stderr
+
+
+def a2a_kit(clone: Path | None) -> Iterator[Row]:
+    """Have A2A's own kit look at a server, if it can be had."""
+    folder = clone or KEPT / "a2a-tck"
+    if clone is None and not folder.exists():
+        command = ["git", "clone", "-q", "--depth", "1", "--branch", tck.BRANCH, tck.ADDRESS, str(folder)]
+        if run(command, KEPT).returncode:
+            sys.stdout.write(f"{tck.ADDRESS} cannot be had from here: name a clone of it by --a2a-tck\n")
+            return
+    python = environment(*tck.NEEDS, name="a2a-tck")
+    yield from (Row(*found) for found in tck.looked_at(python, folder, told))
+
+
+def environment(*packages: str, name: str = "") -> str:
+    """Return the Python of an environment with these packages."""
+    folder = KEPT / (name or packages[0].replace("==", "-"))
     python = folder / "bin" / "python"
     if not (folder / "done").exists():
         run([sys.executable, "-m", "venv", "--clear", str(folder)], ROOT, check=True)
         install = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "-q"]
-        run([*install, f"mcp=={version}"], ROOT, check=True)
+        run([*install, *packages], ROOT, check=True)
         (folder / "done").touch()
     return str(python)
 
