@@ -128,7 +128,7 @@ def test_a_room_is_stopped_and_started_and_money_capped(home: Home) -> None:
 def test_an_agent_is_registered_and_taken_out(home: Home) -> None:
     room = home.json("rooms", "create", "agents")["id"]
     done = home.command("rooms", "add-agent", room, "cli_agents:agent")
-    assert "has tool" in done.stderr
+    assert done.returncode == 0, done.stderr  # its tools are run by a worker
     assert "there is no room room_x" in home.command("rooms", "read", "room_x").stderr
     assert "has no agent" in home.command("rooms", "remove-agent", room, "nobody").stderr
 

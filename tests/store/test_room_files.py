@@ -10,7 +10,7 @@ import pytest
 from engine_bench import Bench
 from perdure.core.room_files import CHUNK_BYTES, MAX_ROOM_BYTES, NewFile, blob_of, chunks_of
 from perdure.core.rooms import Actor, Leave, Stop, Written
-from perdure.engine import room_files
+from perdure.engine import room_file_rows, room_files
 from perdure.engine.room_files import (
     PutChunk,
     PutFile,
@@ -107,7 +107,7 @@ def _chunk(reads: Any, _company: str, _room: str, row: Any) -> Any:
 
 
 def test_a_room_takes_so_much_and_no_more(room: RoomBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room_files, "MAX_ROOM_BYTES", 10)
+    monkeypatch.setattr(room_file_rows, "MAX_ROOM_BYTES", 10)
     put(room, ANN, "a.txt", b"12345678")
     refused = put(room, ANN, "b.txt", b"123")
     assert isinstance(refused, LimitExceeded)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from node_bench import PATIENCE, NodeBench, Script, node_over, spec
+from node_bench import PATIENCE, NodeBench, Script, node_over, spec, wait_until
 from perdure.core import codec
 from perdure.core.chain import Follower
 from perdure.core.rooms import Act, Invite, Join, MemoryView, Post, WakeView
@@ -64,6 +64,14 @@ class RoomNode:
         """Return what a wake gave, once it has ended."""
         return cast("dict[str, Any]", (await self.ended(execution)).output)
 
+    async def bench_state(self, execution: str, state: str) -> None:
+        """Return once an execution of globex is in a state."""
+
+        async def there() -> bool:
+            return (await self.globex.execution(execution)).state == state
+
+        await wait_until(there)
+
     async def texts(self) -> list[str]:
         return [one.text for one in await self.acme.room_messages(self.room)]
 
@@ -87,11 +95,12 @@ async def room_over(
     folder: Path, script: Script | list[Any], *, on_crash: Any = "resume", **options: Any
 ) -> AsyncIterator[RoomNode]:
     """Open a node over a folder with the room, there or not; close it at the end of the block."""
-    limits: Any = options.pop("limits", None)
+    limits, own = options.pop("limits", None), options.pop("own_tools", ())
     async with node_over(folder, script, **options) as bench:
         acme, globex = bench.node.api(ACME), bench.node.api(GLOBEX)
         room = (await acme.create_room("the project", key="k", by="ann")).id
         await acme.write_in_room(room, Invite(GLOBEX), by="ann")
         await globex.write_in_room(room, Join(), by="bob")
-        await globex.put_room_agent(room, spec(limits=limits), on_crash=on_crash, by="bob")
+        await globex.put_room_agent(room, spec(*own, limits=limits), on_crash=on_crash, by="bob")
+        bench.source = bench.node.tasks(GLOBEX)  # workers by hand are the agent's company's
         yield RoomNode(bench, room)

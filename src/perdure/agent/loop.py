@@ -7,6 +7,7 @@ to the model, and the run goes on; what goes wrong with the run ends it.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from perdure.agent.calls import Call, CallProblem, names_of, problem_of, read_call, unstorable
@@ -24,6 +25,8 @@ from perdure.models.port import ModelError, ModelReply, Models, ToolCall
 from perdure.models.recorded import outcome_from_json, outcome_to_text
 from perdure.models.retry import ModelOutcome, PauseFor, Refused, Replied, RetryLater, call_model
 
+Gate = Callable[[Call], Awaitable["str | None"]]
+"""Says why a call may not be made, or nothing."""
 REPAIRS = 2
 """How often a final answer that is not of the declared type is asked for again."""
 
@@ -36,46 +39,47 @@ async def agent_loop(ctx: Context, spec: AgentSpec, first: Json, *, models: Mode
         return await _turns(ctx, spec, talk, models, clock)
     except Failed:
         while (talk.uncertain or talk.revived) and not ctx.stop_requested:
-            await _news(ctx, talk)  # no run ends while it is unknown what it did
+            await wait_for_news(ctx, talk)  # no run ends while it is unknown what it did
         raise
 
 
 async def _turns(ctx: Context, spec: AgentSpec, talk: Conversation, models: Models, clock: Clock) -> dict[str, Json]:
     while True:
-        _take_told(ctx, talk)
+        take_told(ctx, talk)
         if ctx.stop_requested:
             return _output(talk.text, "stopped")
-        _hold_limits(spec, talk)
+        hold_limits(spec, talk)
         talk.turn += 1
         reply = await ask_model(ctx, talk, models, clock)
         if reply.tool_calls:
             calls = reply.tool_calls
             addresses = [f"turn {talk.turn}/tool/{name}" for name in names_of(calls)]
-            running = (_run_call(ctx, spec, talk, *one) for one in zip(addresses, calls, strict=True))
+            running = (run_call(ctx, spec, talk, *one) for one in zip(addresses, calls, strict=True))
             for call, (text, failed) in zip(calls, await ctx.gather(*running), strict=True):
                 talk.answer(call, text, failed=failed)
         elif talk.uncertain or talk.revived:
-            await _news(ctx, talk)
+            await wait_for_news(ctx, talk)
         else:
             output = _final(spec, talk, reply)
             if output is not None and await ctx.finish(output):
                 return output
 
 
-async def _news(ctx: Context, talk: Conversation) -> None:
+async def wait_for_news(ctx: Context, talk: Conversation) -> None:
     """Wait until there is something to tell the model, or a stop was asked for."""
     known = talk.digest
     while talk.digest == known and not ctx.stop_requested:
         await ctx.news()
-        _take_told(ctx, talk)
+        take_told(ctx, talk)
 
 
-def _take_told(ctx: Context, talk: Conversation) -> None:
+def take_told(ctx: Context, talk: Conversation) -> None:
+    """Give the conversation what the execution was told since."""
     events, ctx.told = ctx.told, []
     talk.told(events)
 
 
-def _hold_limits(spec: AgentSpec, talk: Conversation) -> None:
+def hold_limits(spec: AgentSpec, talk: Conversation) -> None:
     """Raise `Failed` where one more turn would pass a limit. Counts only what is recorded, so a re-run agrees."""
     limits = spec.limits
     for name, used, limit in (
@@ -129,10 +133,13 @@ async def _request(talk: Conversation, models: Models, clock: Clock, address: st
     return outcome
 
 
-async def _run_call(
-    ctx: Context, spec: AgentSpec, talk: Conversation, address: str, call: ToolCall
+async def run_call(
+    ctx: Context, spec: AgentSpec, talk: Conversation, address: str, call: ToolCall, gate: Gate | None = None
 ) -> tuple[str, bool]:
-    """Do one tool call; return what to tell the model, and whether it is an error."""
+    """Do one tool call; return what to tell the model, and whether it is an error.
+
+    `gate` is asked last, with the arguments as they are by then: what it says instead of None is told to the model.
+    """
     checked = read_call(spec, address, call)
     if isinstance(checked, CallProblem):
         return checked.text, True
@@ -150,11 +157,14 @@ async def _run_call(
                 return _response(decided), False
             case _:
                 return _rejection(decided), True
-    text, failed = _told(await ctx.task(_task(spec, checked, approval)), talk, call)
+    if gate is not None and (refusal := await gate(checked)) is not None:
+        return refusal, True
+    text, failed = _told(await ctx.task(task_of(spec, checked, approval)), talk, call)
     return note + text, failed
 
 
-def _task(spec: AgentSpec, call: Call, approval: str | None) -> ScheduleTask:
+def task_of(spec: AgentSpec, call: Call, approval: str | None = None) -> ScheduleTask:
+    """Return a call as what a worker takes. `approval`: where the yes to it was asked for."""
     tool = call.tool
     return ScheduleTask(
         address=call.address,

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal
 
+from perdure.core.codec import Json
 from perdure.core.ids import id_of
 from perdure.core.rights import rights_from_text
 from perdure.errors import InvalidInput
@@ -58,6 +59,8 @@ class RoomKind(StrEnum):
     TASK_CHANGED = "room_task_changed"
     REMEMBERED = "room_remembered"
     FILE_PUT = "room_file_put"
+    TOOL_CALLED = "room_tool_called"
+    """An agent's own tool is called, by its company's worker. About the tool; `call`: where in the wake's log."""
     RIGHTS_SET = "room_rights_set"
     """A company said what may be done, and on whose word. `revision`."""
     HELD = "room_act_held"
@@ -176,6 +179,26 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
+class ShareFile:
+    """Put a text into the room as a file: what an agent may declare. People send bytes."""
+
+    name: str
+    text: str
+    media: str = "text/plain"
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CallTool:
+    """Call a tool of the agent's own. Here it is judged and written down; a worker of its company runs it."""
+
+    tool: str
+    args: dict[str, Json]
+    call: str
+    """Its address in the wake's log."""
+
+
+@dataclass(frozen=True, slots=True)
 class EndWake:
     """The last thing that a wake does."""
 
@@ -197,6 +220,8 @@ Act = (
     | RemoveAgent
     | SetRights
     | Stop
+    | ShareFile
+    | CallTool
     | EndWake
 )
 
@@ -401,7 +426,11 @@ def check_act(act: Act) -> None:
             rights_from_text(document)
         case Stop(member, reason):
             _check_short(member=member, reason=reason)
-        case Join() | Leave() | EndWake():
+        case ShareFile(name, text, media, key):
+            _check_text("text", text)
+            _check_names("name", (name,))
+            _check_short(media=media, key=key)
+        case Join() | Leave() | CallTool() | EndWake():
             pass
 
 

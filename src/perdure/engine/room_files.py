@@ -10,18 +10,15 @@ import binascii
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from perdure.core import codec, states
-from perdure.core.room_files import MAX_ROOM_BYTES, FileView, NewFile, PassageView, passages_of
-from perdure.core.room_search import Source
-from perdure.core.rooms import Actor, RoomKind, Written, written_id
-from perdure.engine.room_search import forget_versions, index
+from perdure.core import states
+from perdure.core.room_files import FileView, NewFile, PassageView
+from perdure.core.rooms import Actor, Written
+from perdure.engine.room_file_rows import write_file
 from perdure.engine.rooms import room_ref
-from perdure.engine.rooms_acts import again
-from perdure.engine.rooms_ledger import note
 from perdure.engine.rooms_members import missing_room, standing
 from perdure.engine.rooms_read import Window, check_joined
-from perdure.engine.rooms_stops import STOPPED, stop_on
-from perdure.errors import Conflict, InvalidInput, LimitExceeded, NotFound, PerdureError
+from perdure.engine.rooms_rights import allowed, deed_of_file
+from perdure.errors import InvalidInput, NotFound, PerdureError
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Reads, Row
 from perdure.store.tx import Tx
@@ -90,33 +87,10 @@ def _put_file(tx: Tx, row: PutFile) -> Written | PerdureError:
     ledger = tx.execution(row.room)
     if ledger is None or standing(tx, row.room, row.actor.company) != states.Membership.JOINED:
         return missing_room(row.room)
-    file, actor = row.file, row.actor
-    if stopped := stop_on(tx, row.room, actor.company, actor.name if actor.kind == "agent" else ""):
-        return Conflict(stopped, code=STOPPED)
-    id = written_id("fil", row.room, actor.company, actor.kind, actor.name, file.key)
-    digest = codec.digest(file.name, file.blob, file.media)
-    if (known := tx.row("room_file", room=row.room, id=id)) is not None:
-        return again(known, digest, f"file key {file.key!r}")
-    held = tx.row("room_file_bytes", room=row.room)
-    if held is not None and held["size"] + file.size > MAX_ROOM_BYTES:
-        return LimitExceeded(
-            f"room {row.room} holds {held['size']:,} bytes of files; with {file.name[:80]!r} it would be over the "
-            f"{MAX_ROOM_BYTES:,} that a room takes. Make another room, or keep the file elsewhere.",
-            code="room_full",
-        )
-    whose = {"room": row.room, "company": actor.company}
-    last = tx.row("room_file_version", **whose, name=file.name)
-    version = (last["version"] if last else 0) + 1
-    seq = note(tx, ledger, actor, RoomKind.FILE_PUT, id, digest, facts={"blob": file.blob, "size": file.size})
-    facts = {"name": file.name, "media": file.media, "size": file.size, "blob": file.blob, "digest": digest}
-    facts |= {"author": actor.name, "kind": actor.kind, "version": version}
-    tx.run("insert_room_file", **whose, id=id, seq=seq, **facts, text_state=row.text_state, now_ms=tx.now_ms)
-    passages = dict(enumerate(passages_of(row.text)))
-    scope = {**whose, "file": id}
-    tx.many("insert_room_passage", [{**scope, "number": number, "text": one} for number, one in passages.items()])
-    forget_versions(tx, row.room, actor.company, file.name, version)
-    index(tx, Source(row.room, actor.company, "file", id, seq), passages)
-    return Written(id, seq)
+    may = allowed(tx, ledger, row.actor, (deed_of_file(row.actor),))
+    if isinstance(may, PerdureError):
+        return may
+    return write_file(tx, ledger, row.actor, row.file, row.text_state, row.text)
 
 
 # -- what is read ------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from perdure.core.rooms import (
     MOST_HOPS,
     Act,
     Actor,
+    CallTool,
     ChangeTask,
     EndWake,
     Invite,
@@ -27,12 +28,14 @@ from perdure.core.rooms import (
     RemoveAgent,
     RoomKind,
     SetRights,
+    ShareFile,
     Stop,
     Written,
     written_id,
 )
+from perdure.engine.room_file_rows import share_text
 from perdure.engine.room_search import index
-from perdure.engine.rooms_ledger import note
+from perdure.engine.rooms_ledger import again, note
 from perdure.engine.rooms_members import change_member, find_member, missing_room, standing, targets
 from perdure.engine.rooms_rights import Ask, Held, permitted, set_rights
 from perdure.engine.rooms_stops import stop
@@ -77,6 +80,10 @@ def _do(tx: Tx, ledger: ExecutionRow, actor: Actor, act: Act) -> Written | Perdu
             return _set_rights(tx, ledger, actor, act)
         case Stop():
             return _stop(tx, ledger, actor, act)
+        case ShareFile():
+            return share_text(tx, ledger, actor, act)
+        case CallTool(tool, _, call):
+            return Written(call, note(tx, ledger, actor, RoomKind.TOOL_CALLED, tool, facts={"call": call}))
         case Invite() | Join() | Leave() | PutAgent() | RemoveAgent():
             return _membership(tx, ledger, actor, act)
         case _:
@@ -180,18 +187,6 @@ def _wrote(tx: Tx, room: ExecutionRow, actor: Actor, what: tuple[str, int, str])
 def _unwoken(actor: Actor) -> dict[str, Json]:
     """Say so where nobody is woken any more: too many wakes led here."""
     return {"hops": actor.hops, "wakes": False} if actor.hops >= MOST_HOPS else {}
-
-
-def again(known: Row, digest: str, what: str) -> Written | Conflict:
-    """Return what was written before under a key, or that it was something else."""
-    if known["digest"] == digest:
-        return Written(known["id"], known["seq"], created=False)
-    return Conflict(
-        f"{what} was used for {known['id']} with other content. Use a new key for new content, or send the first "
-        "again.",
-        code="room_key_conflict",
-        id=known["id"],
-    )
 
 
 def _unknown_about(tx: Tx, room: str, id: str) -> NotFound | None:

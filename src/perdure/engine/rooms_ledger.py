@@ -1,11 +1,13 @@
-"""What a room's ledger says of an act."""
+"""What a room's ledger says of an act, and what is answered to one that was done before."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from perdure.core.rooms import Actor, RoomKind
+from perdure.core.rooms import Actor, RoomKind, Written
+from perdure.errors import Conflict
+from perdure.store.protocol import Row
 from perdure.store.rows import ExecutionRow
 from perdure.store.tx import Tx
 
@@ -26,3 +28,15 @@ def note(
     if actor.execution:
         data |= {"execution": actor.execution, "woken_by": actor.cause, "asked_by": actor.asked_by}
     return tx.append(room, kind, about, digest, data | dict(facts or {}))
+
+
+def again(known: Row, digest: str, what: str) -> Written | Conflict:
+    """Return what was written before under a key, or that it was something else."""
+    if known["digest"] == digest:
+        return Written(known["id"], known["seq"], created=False)
+    return Conflict(
+        f"{what} was used for {known['id']} with other content. Use a new key for new content, or send the first "
+        "again.",
+        code="room_key_conflict",
+        id=known["id"],
+    )

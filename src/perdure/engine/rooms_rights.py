@@ -6,7 +6,8 @@ transaction that does the act.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from typing import Any, assert_never, cast
 
@@ -21,6 +22,7 @@ from perdure.core.rooms import (
     ROOM_ACT,
     Act,
     Actor,
+    CallTool,
     ChangeTask,
     EndWake,
     Invite,
@@ -33,6 +35,7 @@ from perdure.core.rooms import (
     RemoveAgent,
     RightsView,
     SetRights,
+    ShareFile,
     Stop,
 )
 from perdure.engine.approvals import call_digest
@@ -52,29 +55,47 @@ _UNSHOWN = ("key", "salt")
 
 def permitted(tx: Tx, room: ExecutionRow, actor: Actor, act: Act, ask: Ask | None) -> Actor | Held | PerdureError:
     """Return in whose name, and on whose word, an act is done; or what it still needs, or why it may not be."""
-    deed = _deed_of(tx, room.id, actor, act)
-    if deed is None:
+    return allowed(tx, room, actor, _deeds_of(tx, room.id, actor, act), ask)
+
+
+def allowed(
+    tx: Tx, room: ExecutionRow, actor: Actor, deeds: Sequence[Deed], ask: Ask | None = None
+) -> Actor | Held | PerdureError:
+    """As `permitted`, of what rules see in an act; all of it has to be allowed."""
+    if not deeds:
         return actor
-    if stopped := stop_on(tx, room.id, actor.company, actor.name if deed.agent else ""):
+    if stopped := stop_on(tx, room.id, actor.company, actor.name if actor.kind == "agent" else ""):
         return Conflict(stopped, code=STOPPED)
     found = tx.row("room", room=room.id)
-    verdict = judge(deed, found["company"] if found is not None else "", _documents(tx, room.id, actor.company))
-    if isinstance(verdict, Refused):
-        return _not_allowed(deed, verdict)
-    if not verdict:
+    host, documents = found["company"] if found is not None else "", _documents(tx, room.id, actor.company)
+    holds: list[Hold] = []
+    for deed in deeds:
+        verdict = judge(deed, host, documents)
+        if isinstance(verdict, Refused):
+            return _not_allowed(deed, verdict)
+        holds += [hold for hold in verdict if not any(_same_word(hold, one) for one in holds)]
+    if not holds:
         return actor
-    if gone := next((h for h in verdict if standing(tx, room.id, h.company) != states.Membership.JOINED), None):
-        return _not_allowed(deed, Refused(gone.rule, f"{gone.company}, whose yes it needs, is not in the room"))
+    if gone := next((h for h in holds if standing(tx, room.id, h.company) != states.Membership.JOINED), None):
+        return _not_allowed(deeds[0], Refused(gone.rule, f"{gone.company}, whose yes it needs, is not in the room"))
     if ask is None:
-        who = ", ".join(hold.company for hold in verdict)
-        return Conflict(
-            f"{deed.act} needs a yes of {who} ({verdict[0].rule}), and only what an agent does waits for one. Have "
-            "somebody do it whose right it is, or change the rule.",
-            code="needs_approval",
-            rule=verdict[0].rule,
-        )
-    word = ask(verdict)
+        return _asks_nobody(deeds[0], holds)
+    word = ask(tuple(holds))
     return replace(actor, word=word) if isinstance(word, str) else word
+
+
+def _same_word(one: Hold, other: Hold) -> bool:
+    return (one.company, one.approvers, one.quorum) == (other.company, other.approvers, other.quorum)
+
+
+def _asks_nobody(deed: Deed, holds: Sequence[Hold]) -> Conflict:
+    who = ", ".join(hold.company for hold in holds)
+    return Conflict(
+        f"{deed.act} needs a yes of {who} ({holds[0].rule}), and only what an agent does waits for one. Have somebody "
+        "do it whose right it is, or change the rule.",
+        code="needs_approval",
+        rule=holds[0].rule,
+    )
 
 
 def _documents(tx: Tx, room: str, company: str) -> dict[str, Rights]:
@@ -94,28 +115,48 @@ def _not_allowed(deed: Deed, refused: Refused) -> Conflict:
     )
 
 
-def _deed_of(tx: Tx, room: str, actor: Actor, act: Act) -> Deed | None:
-    """Return an act as rules see it; None for what rules are not about."""
+def _deeds_of(tx: Tx, room: str, actor: Actor, act: Act) -> tuple[Deed, ...]:
+    """Return an act as rules see it, which may be more than one thing; nothing for what rules are not about."""
     everybody = tuple(dict.fromkeys(owner for owner, _ in actor.secrets))
     match act:
         case Post(text, to):
             meant = targets(tx, room, actor, to, text)
             names = [] if isinstance(meant, PerdureError) else [_full(one.company, one.name) for one in meant]
-            return _deed("post", actor, tuple(dict.fromkeys((*to, *names))), everybody)
+            return (_deed("post", actor, tuple(dict.fromkeys((*to, *names))), everybody),)
         case OpenTask(_, to):
             member = find_member(tx, room, to)
             company = "" if isinstance(member, PerdureError) else member.company
-            return replace(_deed("create_task", actor, (to,), everybody), for_company=company)
+            return (replace(_deed("create_task", actor, (to,), everybody), for_company=company),)
         case ChangeTask(_, verb, result):
-            return _deed("update_task", actor, (verb,), everybody if result else ())
+            return (_deed("update_task", actor, (verb,), everybody if result else ()),)
         case Remember(_, readers):
             told = {actor.company, *readers}
             private = (owner for owner, may in actor.secrets if EVERYBODY in told or not told <= {owner, *may})
-            return _deed("remember", actor, readers, tuple(dict.fromkeys(private)))
+            return (_deed("remember", actor, readers, tuple(dict.fromkeys(private))),)
+        case ShareFile():
+            return (deed_of_file(actor),)
+        case CallTool(tool, args):
+            call = replace(_deed("call_tool", actor, (tool,), everybody), amount=amount_in(args))
+            return (call, replace(call, act="spend")) if call.amount else (call,)
         case Invite() | Join() | Leave() | PutAgent() | RemoveAgent() | SetRights() | Stop() | EndWake():
-            return None
+            return ()
         case _:
             assert_never(act)
+
+
+def deed_of_file(actor: Actor) -> Deed:
+    """Return, as rules see it, that a file is put where everybody in the room may read it."""
+    return _deed("share_file", actor, (), tuple(dict.fromkeys(owner for owner, _ in actor.secrets)))
+
+
+def amount_in(args: Mapping[str, Json]) -> float:
+    """Return what a call spends, in US dollars: its argument `amount`. One that is no number is above all amounts."""
+    given = args.get("amount")
+    if given is None:
+        return 0.0
+    if isinstance(given, bool) or not isinstance(given, (int, float)):
+        return math.inf
+    return abs(float(given))
 
 
 def _full(company: str, name: str) -> str:

@@ -1,4 +1,4 @@
-"""What an agent may declare beside its reply: memory lines, changes of tasks, new tasks. Read strictly here."""
+"""What an agent may declare beside its reply: memory lines, changes of tasks, new tasks, files. Read strictly here."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from typing import Any, cast
 
 from perdure.agent.calls import CallProblem, read_call
 from perdure.agent.spec import AgentSpec, ToolEntry
+from perdure.core import codec
 from perdure.core.codec import Json
-from perdure.core.rooms import EVERYBODY, MAX_TEXT, Act, ChangeTask, OpenTask, Remember, check_act
+from perdure.core.rooms import EVERYBODY, MAX_TEXT, Act, ChangeTask, OpenTask, Remember, ShareFile, check_act
 from perdure.errors import InvalidInput
-from perdure.models.port import ToolCall
+from perdure.flow.context import Failed
+from perdure.models.port import ModelReply, ToolCall, Usage
 
 _TEXT: dict[str, Json] = {"type": "string", "minLength": 1, "maxLength": MAX_TEXT}
 _NAME: dict[str, Json] = {"type": "string", "minLength": 1, "maxLength": 200}
@@ -41,13 +43,23 @@ _CREATE_TASK = ToolEntry(
     "Ask a company in the room, `to` its name, or one of its agents, `company/agent`, to do something.",
     _schema(["title", "to"], title=_TEXT, to=_NAME),
 )
-ACTIONS = (_REMEMBER, _UPDATE_TASK, _CREATE_TASK)
+_SHARE_FILE = ToolEntry(
+    "share_file",
+    "Put a text into the room as a file that all in it may read. `name` without folders; the same name again is its "
+    "next version. `media`: what it is, as text/markdown; without, text/plain.",
+    _schema(["name", "text"], name=_NAME, text=_TEXT, media=_NAME),
+)
+ACTIONS = (_REMEMBER, _UPDATE_TASK, _CREATE_TASK, _SHARE_FILE)
 RECALL = ToolEntry(
     "recall",
     "Read the lines of memory that not all in the room may read; `withheld` says how many there are. Only if you need "
     "them: what you tell others after that has to wait for a person.",
     _schema([]),
 )
+REPLY = "reply"
+"""Under what name a function says what is to be posted."""
+OWN_NAMES = frozenset(one.name for one in (*ACTIONS, RECALL))
+"""Names that no tool of an agent's own may have."""
 
 
 def read_action(
@@ -64,6 +76,8 @@ def read_action(
             act = Remember(args["text"], readers, args.get("source", ""), key, salt)
         case "update_task":
             act = ChangeTask(args["task"], args["verb"], args.get("result", ""))
+        case "share_file":
+            act = ShareFile(args["name"], args["text"], args.get("media", "text/plain"), key)
         case _:
             act = OpenTask(args["title"], args["to"], thread, key)
     try:
@@ -71,3 +85,31 @@ def read_action(
     except InvalidInput as refusal:
         return CallProblem(refusal.message)
     return act
+
+
+def read_decision(agent: str, value: Json) -> ModelReply:
+    """Return what a company's function has decided, in the form of a model's answer. Raises `Failed`.
+
+    `{"reply": text, "remember": {...} or [{...}], ...}`; `{"recall": true}` wants to be called again with what is
+    withheld.
+    """
+    names = [REPLY, *sorted(OWN_NAMES)]
+    expected = f"an object is expected, with any of {', '.join(names)}"
+    if not isinstance(value, dict):
+        raise _undecided(agent, f"what it returned is {codec.encode(value)[:80]}; {expected}")
+    if unknown := sorted(value.keys() - set(names)):
+        raise _undecided(agent, f"what it returned has {unknown[0]!r:.80}; {expected}")
+    calls: list[ToolCall] = []
+    for name, given in value.items():
+        if name == REPLY or (name == RECALL.name and not given):
+            continue
+        wanted: list[Json] = [{}] if name == RECALL.name else given if isinstance(given, list) else [given]
+        calls += (ToolCall(f"{name} {number}", name, codec.encode(one)) for number, one in enumerate(wanted, 1))
+    reply = value.get(REPLY) or ""
+    if not isinstance(reply, str):
+        raise _undecided(agent, f"its reply is {codec.encode(reply)[:80]}; a text is expected")
+    return ModelReply(reply, tuple(calls), "stop", Usage(), "")
+
+
+def _undecided(agent: str, why: str) -> Failed:
+    return Failed("on_wake_failed", f"the function of agent {agent!r}: {why}.")

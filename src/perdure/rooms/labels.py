@@ -5,7 +5,7 @@ Worked out of what was recorded, never asked of the model. Pure: the same room g
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,18 +22,20 @@ class Labels:
     """What bears on the rights of whatever the wake does."""
 
     steered: tuple[str, ...] = ()
-    """Others than the own company whose text was shown, `file:` and the id for files, sorted."""
+    """Others than the own company whose text was shown, `file:` and the id for files, `tool:` and the name for tools,
+    sorted."""
     secrets: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """(owner, readers) of lines shown that not all may read, sorted."""
 
 
-def labels_of(room: Room, company: str) -> Labels:
-    """Return the labels of a wake of this company's agent that was shown all of this."""
+def labels_of(room: Room, company: str, heard: Iterable[str] = ()) -> Labels:
+    """Return the labels of a wake of this company's agent that was shown all of this, and what `heard` tools gave."""
     steered: set[str] = set()
     for item in items_of(room):
         steered |= sources_of(item, company)
     for one in room.get(FILES, ()):
         steered |= {f"file:{one['id']}", *sources_of(one, company)}
+    steered |= {f"tool:{one}" for one in heard}
     secrets = {(owner_of(one), tuple(one["readers"])) for one in withheld(room)}
     return Labels(tuple(sorted(steered)), tuple(sorted(secrets)))
 

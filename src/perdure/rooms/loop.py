@@ -1,33 +1,35 @@
 """A wake: plain Python, run again from its log after a crash. Read it top to bottom; nothing else decides.
 
-It reads the room, asks the model, posts the reply, does the rest of what was declared, tells the ledger, and ends.
-Each act commits together with the record of it, so a re-run does exactly what is not done yet. What needs somebody's
-yes waits for it, holding nothing, and is done then.
+It reads the room, asks the model, calls tools of the agent's own as often as the model wants to, posts the reply, does
+the rest of what was declared, tells the ledger, and ends. Each act commits together with the record of it, so a re-run
+does exactly what is not done yet. What needs somebody's yes waits for it, holding nothing, and is done then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from typing import Any
 
-from perdure.agent.calls import CallProblem
+from perdure.agent.calls import Call, CallProblem, names_of
 from perdure.agent.conversation import Conversation
-from perdure.agent.loop import REPAIRS, ask_model
+from perdure.agent.loop import REPAIRS, ask_model, hold_limits, run_call, take_told, task_of, wait_for_news
+from perdure.agent.on_wake import BY_FUNCTION, ON_WAKE
 from perdure.agent.spec import AgentSpec
 from perdure.core import codec
 from perdure.core.codec import Json
+from perdure.core.events import Kind
 from perdure.core.items import ActInRoom, HoldAct
 from perdure.core.ports import Clock
 from perdure.core.rights import hold_from_json
-from perdure.core.rooms import MAX_TEXT, Act, Actor, EndWake, Post, Remember
+from perdure.core.rooms import MAX_TEXT, Act, Actor, CallTool, EndWake, Post, Remember
 from perdure.flow.context import Context, Failed, Try
-from perdure.models.port import ModelReply, Models
-from perdure.rooms.actions import RECALL, read_action
+from perdure.models.port import ModelReply, Models, ToolCall
+from perdure.rooms.actions import RECALL, read_action, read_decision
 from perdure.rooms.labels import Room, labels_of, withheld, without
-from perdure.rooms.prompt import in_room, recalled, shown
+from perdure.rooms.prompt import given_by, in_room, recalled, shown
 from perdure.rooms.spec import Wake, WakeSpec
 
 LOOK = "room"
@@ -49,45 +51,138 @@ async def wake_loop(
     if room is None:
         raise Failed("not_a_member", f"agent {wake.agent!r} is not in room {wake.room} any more.")
     agent = in_room(spec.agent, wake.company, room)
-    talk = Conversation(ctx.execution, agent, shown(room, wake.company))
+    run = _Run(ctx, spec.agent, agent, wake, room, Conversation(ctx.execution, agent, shown(room, wake.company)))
     try:
-        reply, acts, unread, knows = await _declared(ctx, agent, wake, room, talk, models, clock)
+        by_function = spec.agent.model == BY_FUNCTION
+        reply, acts, unread = await (_decided(run) if by_function else _declared(run, models, clock))
     except Failed as error:
+        await _known(run)
         await _act(ctx, wake.room, wake.actor, END, EndWake(error.code))
         raise
-    labels = labels_of(room if knows else without(room), wake.company)
-    does = partial(_act, ctx, wake.room, replace(wake.actor, steered=labels.steered, secrets=labels.secrets))
+    does = partial(_act, ctx, wake.room, run.actor)
     done: list[Json] = [await does("reply", _post(ctx, reply, _thread(room)))] if reply.text.strip() else []
     # Asked for together, so they commit together.
     done += await ctx.gather(*(does(f"act {number}", act) for number, act in enumerate(acts, 1)))
     refused = sum(isinstance(one, dict) and "refused" in one for one in done)
+    await _known(run)
     await does(END, EndWake("ended", len(done) - refused, refused + unread))
     return {"result": reply.text, "finish_reason": reply.finish_reason, "acts": done}
 
 
-async def _declared(
-    ctx: Context, agent: AgentSpec, wake: Wake, room: Room, talk: Conversation, models: Models, clock: Clock
-) -> tuple[ModelReply, list[Act], int, bool]:
-    """Ask the model until what it declares can be read, or it had its chances.
+@dataclass(slots=True)
+class _Run:
+    """One wake under way."""
 
-    Returns its last reply, what can be done of it, how much cannot be read, and whether the model has recalled lines
-    that not all may read.
+    ctx: Context
+    own: AgentSpec
+    """The agent as it was registered: its tools are its own."""
+    agent: AgentSpec
+    """The same as its model sees it."""
+    wake: Wake
+    room: Room
+    talk: Conversation
+    knows: bool = False
+    """Whether the model has recalled the lines that not all may read."""
+    heard: list[str] = field(default_factory=list[str])
+    """Tools whose results the model has seen."""
+
+    @property
+    def actor(self) -> Actor:
+        """In whose name it acts, and with whose text before it by now."""
+        labels = labels_of(self.room if self.knows else without(self.room), self.wake.company, self.heard)
+        return replace(self.wake.actor, steered=labels.steered, secrets=labels.secrets)
+
+
+async def _declared(run: _Run, models: Models, clock: Clock) -> tuple[ModelReply, list[Act], int]:
+    """Ask the model until it calls no tool and what it declares can be read, or it had its chances.
+
+    Returns its last reply, what can be done of it, and how much cannot be read. Raises `Failed`.
     """
-    knows, asked = False, 0
+    asked, talk = 0, run.talk
     while True:
         talk.turn += 1
-        reply = await ask_model(ctx, talk, models, clock)
-        if not knows and any(call.name == RECALL.name for call in reply.tool_calls) and withheld(room):
-            knows = True
+        reply = await ask_model(run.ctx, talk, models, clock)
+        if not run.knows and any(call.name == RECALL.name for call in reply.tool_calls) and withheld(run.room):
+            run.knows = True
             for call in reply.tool_calls:
-                talk.answer(call, recalled(room, wake.company) if call.name == RECALL.name else AGAIN)
+                talk.answer(call, recalled(run.room, run.wake.company) if call.name == RECALL.name else AGAIN)
+            continue
+        if any(run.own.tool(call.name) for call in reply.tool_calls):
+            await _call_tools(run, reply.tool_calls)
             continue
         asked += 1
-        acts, problems = _read(ctx, agent, reply, _thread(room))
+        acts, problems = _read(run.ctx, run.agent, reply, _thread(run.room))
         if not problems or asked > REPAIRS:
-            return reply, acts, len(problems), knows
+            return reply, acts, len(problems)
         for number, call in enumerate(reply.tool_calls, 1):
             talk.answer(call, problems.get(number, AGAIN), failed=number in problems)
+
+
+async def _decided(run: _Run) -> tuple[ModelReply, list[Act], int]:
+    """As `_declared`, by the company's own function, which a worker of the company runs. Raises `Failed`."""
+    [entry] = run.own.tools
+    while True:
+        run.talk.turn += 1
+        args: dict[str, Json] = {"room": run.room if run.knows else without(run.room)}
+        call = Call(f"turn {run.talk.turn}/{ON_WAKE}", entry, args)
+        ended = await run.ctx.task(task_of(run.own, call))
+        if ended.kind is not Kind.TASK_COMPLETED:
+            raise Failed("on_wake_failed", f"the function of agent {run.own.name!r}: {ended.data.get('error')}")
+        reply = read_decision(run.own.name, ended.data["value"])
+        if not run.knows and any(call.name == RECALL.name for call in reply.tool_calls) and withheld(run.room):
+            run.knows = True
+            continue
+        acts, problems = _read(run.ctx, run.agent, reply, _thread(run.room))
+        if problems:
+            raise Failed("on_wake_failed", f"the function of agent {run.own.name!r}: {next(iter(problems.values()))}")
+        return reply, acts, 0
+
+
+# -- tools -------------------------------------------------------------------------------------------------------------
+
+
+async def _call_tools(run: _Run, calls: Sequence[ToolCall]) -> None:
+    """Call the agent's own tools side by side and tell its model what they gave; what else it declared, not yet."""
+    actor = run.actor
+    addresses = [f"turn {run.talk.turn}/tool/{name}" for name in names_of(calls)]
+    running = (_call_tool(run, actor, *one) for one in zip(addresses, calls, strict=True))
+    for call, (text, failed) in zip(calls, await run.ctx.gather(*running), strict=True):
+        run.talk.answer(call, text, failed=failed)
+    take_told(run.ctx, run.talk)
+    hold_limits(run.agent, run.talk)
+
+
+async def _call_tool(run: _Run, actor: Actor, address: str, call: ToolCall) -> tuple[str, bool]:
+    """Call one, if the rights allow it or somebody does; return what to tell the model, and whether it is an error."""
+    if run.own.tool(call.name) is None:
+        return AGAIN, False
+    made = False
+
+    async def gate(checked: Call) -> str | None:
+        """Write down that it is called, or have it said why not."""
+        nonlocal made
+        act = CallTool(call.name, checked.args, address)
+        done = await _act(run.ctx, run.wake.room, actor, f"{address}/right", act)
+        if "refused" in done:
+            return f"NOT DONE: {done['why']} Do not call it again with these arguments."
+        made = True
+        return None
+
+    text, failed = await run_call(run.ctx, run.agent, run.talk, address, call, gate)
+    if not made:
+        return text, failed
+    run.heard.append(call.name)
+    return given_by(call.name, text, run.room), failed
+
+
+async def _known(run: _Run) -> None:
+    """Wait until it is known what became of every call: no wake ends before."""
+    take_told(run.ctx, run.talk)
+    while (run.talk.uncertain or run.talk.revived) and not run.ctx.stop_requested:
+        await wait_for_news(run.ctx, run.talk)
+
+
+# -- acts --------------------------------------------------------------------------------------------------------------
 
 
 def _read(ctx: Context, agent: AgentSpec, reply: ModelReply, thread: str) -> tuple[list[Act], dict[int, str]]:

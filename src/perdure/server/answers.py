@@ -9,6 +9,7 @@ from perdure.core.codec import Json
 from perdure.core.functions import is_function
 from perdure.engine.resolve import Decide
 from perdure.errors import InvalidInput
+from perdure.rooms.spec import is_wake, wake_spec
 
 
 def check_answer(row: Decide, asked: tuple[Json, str] | None) -> None:
@@ -28,7 +29,8 @@ def check_answer(row: Decide, asked: tuple[Json, str] | None) -> None:
     definition, name = asked
     if not isinstance(definition, dict) or is_function(definition):
         return
-    tool = spec_from_json(definition).tool(name)
+    spec = wake_spec(definition).agent if is_wake(definition) else spec_from_json(definition)
+    tool = spec.tool(name)
     problem = call_problem(tool.schema, row.args) if tool is not None else None
     if problem is not None:
         raise InvalidInput(

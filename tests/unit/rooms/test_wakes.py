@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from node_bench import Hold, Script
 from perdure.agent.spec import LimitsEntry
 from perdure.core.rooms import OpenTask, Remember, RemoveAgent, SetRights
-from perdure.errors import Conflict, InvalidInput
+from perdure.errors import Conflict
 from perdure.models.port import ModelError, ModelReply, ModelRequest
 from perdure.models.scripted import say
 from room_node import ACME, GLOBEX, answer, room_over, shown
@@ -192,15 +191,6 @@ async def test_a_wake_cannot_be_forked(tmp_path: Path) -> None:
         await room.ended(wake)
         with pytest.raises(Conflict, match="act there a second time"):
             await room.globex.fork(wake, 2, ForkEdits())
-
-
-@pytest.mark.parametrize("given", [{"tools": [{"name": "t", "description": "", "schema": {}}]}, {"output_schema": {}}])
-async def test_an_agent_with_tools_of_its_own_is_refused(tmp_path: Path, given: dict[str, Any]) -> None:
-    async with room_over(tmp_path, [answer("42")]) as room:
-        spec = {"name": "clerk", "model": "scripted/clerk", "instructions": "", **given}
-        with pytest.raises(InvalidInput) as refused:
-            await room.globex.put_room_agent(room.room, spec)
-        assert refused.value.code == "room_tools"
 
 
 async def test_a_wake_keeps_the_definition_that_it_began_with(tmp_path: Path) -> None:
