@@ -25,6 +25,7 @@ EXCEPTIONS: dict[str, str] = {
     "src/perdure/cli/schedules.py::create parameters": "likewise",
     "src/perdure/cli/demo.py::demo parameters": "likewise",
     "src/perdure/cli/rooms.py::post parameters": "likewise",
+    "src/perdure/cli/rooms_schedules.py::schedule parameters": "likewise",
     "src/perdure/cli/rooms.py::ask_command parameters": "likewise",
     "src/perdure/cli/rooms_rights.py::budget parameters": "likewise",
     "src/perdure/cli/executions.py::cancel parameters": "likewise",

@@ -13,7 +13,7 @@ from bad_json import BAD_JSON
 from http_server import Server, serving
 from perdure.engine.look import deadlines
 from perdure.server.options import ServeOptions
-from perdure.server.routes import a2a, blobs, companies, room_files, rooms, screen
+from perdure.server.routes import a2a, blobs, companies, hooks, room_files, rooms, screen
 from perdure.server.routes.control import router
 from perdure.server.routes.functions import WORKER_OPERATIONS as OPERATIONS
 from perdure.store.protocol import Reads
@@ -28,7 +28,13 @@ def every_route() -> list[tuple[str, str]]:
     control = [
         (method, route)
         for group in (
-            *(router, rooms.router, room_files.router, companies.router, blobs.router, screen.router),
+            router,
+            rooms.router,
+            room_files.router,
+            companies.router,
+            hooks.router,
+            blobs.router,
+            screen.router,
             a2a.router,
         )
         for route in group.routes
@@ -60,7 +66,7 @@ async def ask(server: Server, method: str, path: str, **headers: str) -> Reply:
 
 
 def test_the_route_table_is_the_one_we_know() -> None:
-    assert len(CLOSED) == 113
+    assert len(CLOSED) == 116
     assert {method for method, _ in CLOSED} == {"DELETE", "GET", "POST", "PUT"}
 
 

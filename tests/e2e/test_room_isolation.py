@@ -40,6 +40,7 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/v1/rooms/{room}/tasks/{task}"): {"verb": "complete", "result": "ha"},
     ("POST", "/v1/rooms/{room}/chunks"): {"blob": BLOB, "number": 0, "data": "eA=="},
     ("POST", "/v1/rooms/{room}/files"): {"name": "plan.txt", "blob": BLOB, "size": 1, "key": "file"},
+    ("POST", "/v1/rooms/{room}/hooks"): {"name": "h", "to": "globex/helper", "secret": f"pdh_{'0' * 43}"},
     ("PUT", "/v1/rooms/{room}/rights"): {"document": {"rules": []}},
     ("POST", "/v1/rooms/{room}/stop"): {"member": "globex/ID"},
     ("POST", "/v1/rooms/{room}/start"): {"member": "globex/ID"},

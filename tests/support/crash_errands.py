@@ -204,6 +204,12 @@ def companies(client: Client) -> None:
     wait(api.stop_company(COMPANY, reason="an errand"))
     assert not wait(api.stop_company(COMPANY)).changed
     wait(api.start_company(COMPANY))
+    room = client.runtime.rooms.create("hooks", key="hooks")
+    wait(api.add_room_hook(room.id, "errand", "default", f"pdh_{'e' * 43}"))
+    assert [one.name for one in wait(api.room_hooks())] == ["errand"]
+    with contextlib.suppress(NotFound):
+        wait(api.remove_room_hook("errand"))
+    assert wait(api.room_hooks()) == []
 
 
 def secrets(client: Client) -> None:

@@ -113,7 +113,10 @@ QUEUES = ("change_queue", "queues", "queue", "set_queue", "pause_queue", "resume
 OF_A_FILE = frozenset({"migrate", "take_over", "close"})
 """What only the owner of a SQLite file commits."""
 BROWSERS = ("new_link", "redeem", "end_session")
-COMPANIES = ("revoke_key", "stop_company", "companies", "add_company_key", "revoke_company_key", "start_company")
+COMPANIES = (
+    *("revoke_key", "stop_company", "companies", "add_company_key", "revoke_company_key", "start_company"),
+    *("add_hook", "remove_hook", "add_room_hook", "room_hooks", "remove_room_hook"),
+)
 SECRETS = ("change_secrets", "secrets", "set_secret", "delete_secret", "rotate_secrets")
 VALUES = ("offer_blob", "put_chunk", "finish_blob", "blob_chunk", "values", "value", "spool")
 WAITED_FOR: dict[str, Way] = {

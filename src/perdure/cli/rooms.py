@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from perdure.cli import rooms_files, rooms_ledger, rooms_rights, rooms_search
+from perdure.cli import rooms_files, rooms_hooks, rooms_ledger, rooms_rights, rooms_schedules, rooms_search
 from perdure.cli.connect import AsJson, By, Server, ask
 from perdure.cli.rooms_ledger import After, Limit, Room
 
@@ -256,6 +256,8 @@ def wakes(room: Room, limit: Limit = 50, server: Server = None, as_json: AsJson 
 
 
 app.command()(rooms_search.search)
+app.command("schedule")(rooms_schedules.schedule)
+rooms_hooks.add_to(app)
 for _verb in (rooms_files.upload, rooms_files.files, rooms_files.download):
     app.command()(_verb)
 for _verb in (rooms_ledger.ledger, rooms_ledger.export, rooms_ledger.verify):

@@ -67,7 +67,7 @@ def list_command(server: Server = None, as_json: AsJson = False) -> None:
     from perdure.cli.terminal import print_items
 
     found = ask(server, lambda api: api.schedules())
-    print_items(found, _show, as_json=as_json)
+    print_items(found, show, as_json=as_json)
 
 
 @app.command()
@@ -113,10 +113,11 @@ def _change(server: str | None, as_json: bool, change: Callable[[HttpApi], Await
     if as_json:
         print_json(changed)
     else:
-        _show([changed])
+        show([changed])
 
 
-def _show(found: list[ScheduleView]) -> None:
+def show(found: list[ScheduleView]) -> None:
+    """Print schedules, with their next ticks."""
     from rich.text import Text
 
     from perdure.cli import phrases

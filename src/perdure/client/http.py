@@ -13,6 +13,7 @@ from perdure.client.functions import HttpFunctionSource
 from perdure.client.http_a2a import HttpA2a
 from perdure.client.http_blobs import HttpBlobs
 from perdure.client.http_companies import HttpCompanies
+from perdure.client.http_hooks import HttpHooks
 from perdure.client.http_queues import HttpQueues
 from perdure.client.http_room_files import HttpRoomFiles
 from perdure.client.http_rooms import HttpRooms
@@ -59,6 +60,7 @@ class HttpApi(
     HttpQueues,
     HttpRooms,
     HttpRoomFiles,
+    HttpHooks,
     HttpCompanies,
     HttpSecrets,
     HttpBlobs,

@@ -12,6 +12,7 @@ from perdure.core import codec
 from perdure.core.budgets import Budget, BudgetView
 from perdure.core.chain import Checked, Follower, Link
 from perdure.core.codec import Json
+from perdure.core.notices import Notice, notice_to_json
 from perdure.core.rooms import (
     EVERYBODY,
     Act,
@@ -37,6 +38,7 @@ from perdure.core.rooms import (
     WentOn,
     Written,
 )
+from perdure.core.schedules import Missed, ScheduleRequest, ScheduleView
 
 
 class Compiled(Protocol):
@@ -45,7 +47,28 @@ class Compiled(Protocol):
     def compile(self) -> dict[str, Json]: ...
 
 
-class Room(Content):
+class _Calendar(Content):
+    """What a room says by the calendar."""
+
+    async def schedule_async(
+        self, name: str, text: str, *, to: str, cron: str, zone: str = "UTC", missed: Missed = "one"
+    ) -> ScheduleView:
+        """Have something said to a member at each tick of `cron`, as `company/schedule`; an agent is woken by it.
+
+        A schedule like all others: `runtime.schedules` pauses it, has it run now and deletes it. `missed` as there.
+        Raises `InvalidInput` (`bad_act`, `bad_schedule`), `Conflict` (`schedule_exists`).
+        """
+        spec = notice_to_json(Notice(self.id, to, text))
+        ask = self._runtime.api.create_schedule(ScheduleRequest(name, spec, None, cron, zone, missed), by=self._by)
+        return await self._runtime.join(ask)
+
+    def schedule(
+        self, name: str, text: str, *, to: str, cron: str, zone: str = "UTC", missed: Missed = "one"
+    ) -> ScheduleView:
+        return self._wait(lambda: self.schedule_async(name, text, to=to, cron=cron, zone=zone, missed=missed))
+
+
+class Room(_Calendar):
     """One room, by its id. Holds nothing of it: every verb asks the server.
 
     All raise `NotFound` if one's company is not in it. `key`: the same key of the same author counts once, however
@@ -152,8 +175,9 @@ class Room(Content):
         """Have an agent live here: what is meant for it wakes it, on the server, whether this program runs or not.
 
         `resume`: a wake whose server dies is carried on by another, and does everything once. `abandon`: it is not,
-        what it did stays, and the next message begins a fresh one. Raises `InvalidInput` (`room_tools`) for an agent
-        with tools of its own.
+        what it did stays, and the next message begins a fresh one. Its tools are run by
+        workers of its company, as `runtime.serve` makes one; the server runs none of them here. Raises `InvalidInput`
+        (`room_tools`) for an agent with tools that servers call, or an output type.
         """
         ask = self._runtime.api.put_room_agent(self.id, agent.compile(), on_crash=on_crash, by=self._by)
         return await self._runtime.join(ask)

@@ -8,10 +8,10 @@ from itertools import groupby
 from operator import itemgetter
 
 from perdure.core import states
-from perdure.core.companies import PREFIX, CompanyStopped, CompanyView, KeyView
+from perdure.core.companies import CompanyStopped, CompanyView, KeyView
 from perdure.core.ids import shard_of
 from perdure.core.rooms import Actor, RoomKind
-from perdure.engine.keys import hash_of
+from perdure.engine.keys import KEYS, hash_of
 from perdure.engine.logins import LINK, SESSION
 from perdure.engine.rooms import room_ref
 from perdure.engine.rooms_ledger import note
@@ -23,8 +23,6 @@ from perdure.store.tx import Tx
 
 ID = 12
 """Characters of a key's hash that it is named by."""
-_KEYS = f"{PREFIX.rstrip('_')}%"
-"""What the beginnings of keys are like, and those of links and sessions beside them are not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,7 @@ class Stopped:
 
 def companies_view(reads: Reads) -> list[CompanyView]:
     """Return all companies of the store with their keys, in order."""
-    rows = reads.rows("companies_with_keys", keys=_KEYS)
+    rows = reads.rows("companies_with_keys", keys=KEYS)
     return [
         CompanyView(company, some[0]["company_ms"], tuple(_key(row) for row in some if row["hash"] is not None))
         for company, group in groupby(rows, key=itemgetter("company"))
@@ -69,7 +67,7 @@ def companies_view(reads: Reads) -> list[CompanyView]:
 
 def key_view(reads: Reads, company: str, key: str) -> KeyView | Conflict:
     """Return a key of a company that was just added; a refusal if it was another's, or was revoked, before."""
-    found = [row for row in reads.rows("keys_of", company=company, keys=_KEYS) if row["hash"] == hash_of(key)]
+    found = [row for row in reads.rows("keys_of", company=company, keys=KEYS) if row["hash"] == hash_of(key)]
     if not found or found[0]["revoked_ms"] is not None:
         return Conflict("this key was somebody's before: make a new one, of chance.", code="key_taken")
     return _key(found[0])
@@ -87,7 +85,7 @@ def revoke_key(tx: Tx, rows: Sequence[RevokeKey]) -> Steps[KeyView | NotFound]:
 
 
 def _revoke(tx: Tx, row: RevokeKey) -> KeyView | NotFound:
-    found = next((one for one in tx.rows("keys_of", company=row.company, keys=_KEYS) if _is(one, row.id)), None)
+    found = next((one for one in tx.rows("keys_of", company=row.company, keys=KEYS) if _is(one, row.id)), None)
     if found is None:
         return NotFound(
             f"company {row.company[:80]} has no key {row.id[:80]}. `perdure companies list` shows all.", key=row.id[:80]

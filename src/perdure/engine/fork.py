@@ -16,6 +16,7 @@ from perdure.core.delivery import Delivery
 from perdure.core.events import ANY_DIGEST, ASKED, Event, Kind
 from perdure.core.ids import action_key, shard_of
 from perdure.core.ledger import is_model_call
+from perdure.core.notices import NOTICE
 from perdure.core.views import ForkEdits, Started
 from perdure.engine.fork_prefix import Call, Prefix, read_prefix, refusal, wrong_edit
 from perdure.engine.forked import as_simulation, hold
@@ -80,6 +81,11 @@ def _fork(tx: Tx, row: Fork) -> Started | NotFound | Conflict | InvalidInput:
     if tx.appended(origin.id, 0):
         tx.write_out()  # so that its last events are found, and have their hashes
     tx.speak_for(EVERY_COMPANY)  # its company may have left the room
+    if origin.agent.startswith(f"{NOTICE}/"):
+        return Conflict(
+            f"execution {row.origin} says something in a room: a fork would say it there a second time. Post it.",
+            code="not_forkable",
+        )
     if tx.row("wake_of", execution=origin.id) is not None:
         return Conflict(
             f"execution {row.origin} is a wake of an agent in a room: a fork would act there a second time. Write to "

@@ -12,6 +12,8 @@ from perdure.store.protocol import Reads
 from perdure.store.tx import Tx
 
 DEFAULT_COMPANY = "default"
+KEYS = f"{PREFIX.rstrip('_')}%"
+"""What the beginnings of keys are like, and those of links, sessions and hooks beside them are not."""
 
 
 @dataclass(frozen=True, slots=True)

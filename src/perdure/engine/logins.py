@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from perdure.engine.keys import Principal
+from perdure.engine.keys import KEYS, Principal
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Reads, Row
 from perdure.store.tx import Tx
@@ -100,7 +100,6 @@ def _hash(secret: str) -> str:
 
 def keys_view(reads: Reads, company: str, now_ms: int) -> tuple[list[Row], int]:
     """Return the rows of a company's keys, without their hashes, and how many sessions it has."""
-    scope = {"company": company, "session": SESSION}
-    keys = reads.rows("keys_in_use", **scope, link=LINK, limit=MOST_SHOWN)
-    found = reads.row("sessions_of", **scope, after_ms=now_ms - SESSION_MS)
+    keys = reads.rows("keys_in_use", company=company, keys=KEYS, limit=MOST_SHOWN)
+    found = reads.row("sessions_of", company=company, session=SESSION, after_ms=now_ms - SESSION_MS)
     return keys, found["n"] if found else 0

@@ -26,11 +26,12 @@ from perdure.server.call import CALL, Call
 from perdure.server.guard import ClientGone, Guard, Head
 from perdure.server.logins import Logins, new_link
 from perdure.server.mcp_door import McpDoor
-from perdure.server.open_tokens import OpenTokens, secret_in, shown
+from perdure.server.open_hooks import OpenHooks, hook_secret_in, shown
+from perdure.server.open_tokens import OpenTokens, secret_in
 from perdure.server.options import ServeOptions
 from perdure.server.pages import pages, send_page
 from perdure.server.reply import error_headers, send_error, send_json
-from perdure.server.routes import a2a, blobs, companies, control, room_files, rooms, screen
+from perdure.server.routes import a2a, blobs, companies, control, hooks, room_files, rooms, screen
 from perdure.server.routes.functions import WORKER_OPERATIONS
 from perdure.server.stream import Streams
 from perdure.system import SystemClock, SystemRandom
@@ -69,6 +70,7 @@ class App:
         clock = clock or SystemClock()
         self._streams = Streams(clock, options.beat_seconds)
         self._tokens = OpenTokens(backend, clock)
+        self._hooks = OpenHooks(backend, clock)
         self._mcp = McpDoor()
         self._a2a = A2aDoor(backend, options.public_url)
         self._control = control_app(backend.info().version)
@@ -101,6 +103,9 @@ class App:
             return
         if secret := secret_in(path):
             await self._tokens.answer(secret, scope, head, receive, progress)
+            return
+        if secret := hook_secret_in(path):
+            await self._hooks.answer(secret, scope, head, receive, progress)
             return
         if scope["method"] in ("GET", "HEAD") and (page := pages().find(path)):
             await send_page(page, scope, progress)
@@ -210,6 +215,7 @@ def control_app(version: str) -> FastAPI:
     app.include_router(room_files.router)
     app.include_router(companies.router)
     app.include_router(a2a.router)
+    app.include_router(hooks.router)
     described: list[bytes] = []
 
     async def description(request: Request) -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from perdure.core.hooks import Hook
 from perdure.core.views import ServerInfo
 from perdure.doors.a2a_seat import A2aTasks
 from perdure.engine.keys import Principal
@@ -77,6 +78,14 @@ class Backend(Protocol):
 
     async def knows_token(self, secret: str) -> bool:
         """Say whether a wait was ever opened with this secret. Only reads, so that guesses cost no write."""
+        ...
+
+    async def hook(self, secret: str) -> Hook | None:
+        """Return what a hook's secret stands for. Only reads, as above."""
+        ...
+
+    async def say(self, hook: Hook, text: str, key: str) -> None:
+        """Say what came at a hook, once under its key. On return it is durable."""
         ...
 
     async def add_key(self, company: str, name: str, key: str) -> None:

@@ -17,6 +17,7 @@ from perdure.core.functions import is_function, lane_of
 from perdure.core.ids import check_named, new_id
 from perdure.core.ledger import EFFECT_STATES
 from perdure.core.live import LiveNews
+from perdure.core.notices import is_notice, notice_from_json
 from perdure.core.queues import check_limit_key, check_priority
 from perdure.core.rooms import ROOM_ACT
 from perdure.core.tags import check_tag, checked_tags
@@ -52,6 +53,7 @@ from perdure.server.answers import check_answer
 from perdure.server.direct_a2a import DirectA2a
 from perdure.server.direct_blobs import DirectBlobs
 from perdure.server.direct_companies import DirectCompanies
+from perdure.server.direct_hooks import DirectHooks
 from perdure.server.direct_queues import DirectQueues
 from perdure.server.direct_room_files import DirectRoomFiles
 from perdure.server.direct_schedules import DirectSchedules
@@ -77,6 +79,7 @@ class DirectApi(
     DirectSchedules,
     DirectQueues,
     DirectRoomFiles,
+    DirectHooks,
     DirectCompanies,
     DirectSecrets,
     DirectBlobs,
@@ -90,6 +93,7 @@ class DirectApi(
         DirectSchedules.__init__(self, *given, _read_definition)
         DirectQueues.__init__(self, node.bridge, company, node.look_time)
         DirectRoomFiles.__init__(self, *given, node.hub, node.look_time)
+        DirectHooks.__init__(self, node.bridge, company)
         DirectCompanies.__init__(self, node.bridge, company)
         DirectSecrets.__init__(self, node.secrets, company)
         DirectBlobs.__init__(self, node.bridge, company, node.parts.max_value_bytes)
@@ -295,6 +299,8 @@ def _read_definition(text: str) -> tuple[str, str, str]:
     """Check a definition; return its name, its fingerprint and, if workers run it, its lane. Programs start the same
     one many times."""
     value = codec.decode(text)
+    if is_notice(value):
+        return notice_from_json(value).name, spec_digest(value), ""
     name = lane_of(value).name if is_function(value) else ""
     return name or spec_from_json(value).name, spec_digest(value), name
 

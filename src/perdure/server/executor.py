@@ -22,6 +22,7 @@ from perdure.core import codec
 from perdure.core.delivery import Delivery
 from perdure.core.events import Event
 from perdure.core.ids import new_id
+from perdure.core.notices import Notice, is_notice, notice_from_json
 from perdure.core.ports import Clock, Random
 from perdure.core.states import Reason
 from perdure.engine.claim import Claim, Claimed, claim
@@ -35,6 +36,7 @@ from perdure.flow.journal import whole_log
 from perdure.flow.parked import Live, ParkedRuns
 from perdure.log import get_log
 from perdure.models.port import Models
+from perdure.rooms.notice import notice_loop
 from perdure.rooms.spec import WakeSpec, is_wake, wake_of, wake_spec
 from perdure.server.bridge import Bridge
 from perdure.server.elsewhere import EXECUTOR
@@ -124,7 +126,7 @@ class Executor:
         self.live = LiveTexts(hub)  # what models say that it asks now
         self._parked = ParkedRuns(options.cache)
         """Owner: `_drive`. What it has seen is read by the writer's thread during a claim."""
-        self._specs: OrderedDict[tuple[str, str], AgentSpec | WakeSpec] = OrderedDict()
+        self._specs: OrderedDict[tuple[str, str], AgentSpec | WakeSpec | Notice] = OrderedDict()
         self._drives: set[asyncio.Task[None]] = set()
         self._opening: set[str] = set()
         """Claimed, and not yet among `_owned`."""
@@ -268,18 +270,18 @@ class Executor:
         cancelled = partial(_cancelled, self._bridge, self._clock, claimed)
         models = HeldModels(self._models(claimed.company), self._leases, execution, cancelled)
         told = LiveModels(models, self.live, execution, partial(self._leases.fence, execution))
+        if isinstance(spec, Notice):
+            return _saying(spec, claimed, self._clock, self._new_id), events
         if isinstance(spec, WakeSpec):
             wake = wake_of(execution, claimed.company, first)
             gate = Gate(self._bridge, self._leases, wake, self._new_id)
             gated = replace(told, models=replace(models, models=GatedModels(models.models, gate)))
             run = Run(execution, wake_function(spec, wake, gate, gated, self._clock), self._clock, self._new_id)
-            ends = to_be_abandoned(spec, events)
-            return Live(run, claimed.fence, spec.active_ms, room=wake.room, abandoned=ends), events
+            return Live(run, claimed.fence, spec.active_ms, wake.room, to_be_abandoned(spec, events)), events
         function = partial(agent_loop, spec=spec, first=first, models=told, clock=self._clock)
-        run = Run(execution, function, self._clock, self._new_id)
-        return Live(run, claimed.fence, spec.limits.active_ms), events
+        return Live(Run(execution, function, self._clock, self._new_id), claimed.fence, spec.limits.active_ms), events
 
-    async def _spec(self, company: str, digest: str) -> AgentSpec | WakeSpec:
+    async def _spec(self, company: str, digest: str) -> AgentSpec | WakeSpec | Notice:
         key = (company, digest)
         spec = self._specs.get(key)
         if spec is None:
@@ -344,16 +346,28 @@ class Executor:
         return new_id(prefix, self._clock, self._random)
 
 
+def _saying(spec: Notice, claimed: Claimed, clock: Clock, new_id: Callable[[str], str]) -> Live:
+    """Return the run of what a schedule says in a room."""
+    function = partial(notice_loop, notice=spec, company=claimed.company)
+    return Live(Run(claimed.ref.execution, function, clock, new_id), claimed.fence, room=spec.room)
+
+
 async def _cancelled(bridge: Bridge, clock: Clock, claimed: Claimed) -> bool:
     look = partial(asks_no_more, company=claimed.company, execution=claimed.ref.execution)
     return await patiently(clock, partial(bridge.read, look))
 
 
-def _definition(found: Any, floor: Delivery) -> AgentSpec | WakeSpec:
+def _definition(found: Any, floor: Delivery) -> AgentSpec | WakeSpec | Notice:
     """Read a definition under this server's policy. What was scheduled before keeps the mode it was scheduled with."""
+    if is_notice(found):
+        return notice_from_json(found)
     if is_wake(found):
-        return wake_spec(found)
-    spec = spec_from_json(found)
+        wake = wake_spec(found)
+        return replace(wake, agent=_under(wake.agent, floor))
+    return _under(spec_from_json(found), floor)
+
+
+def _under(spec: AgentSpec, floor: Delivery) -> AgentSpec:
     return replace(spec, tools=tuple(tightened(tool, floor) for tool in spec.tools))
 
 

@@ -18,14 +18,17 @@ from typing import Any, cast
 import anyio
 
 from perdure.core.blobs import MAX_BLOB_BYTES
+from perdure.core.hooks import Hook
 from perdure.core.ports import Clock, Random
 from perdure.core.tokens import Issuer, company_key, hash_of
 from perdure.core.views import ServerInfo
 from perdure.engine.claim import Claim, claim
 from perdure.engine.due import Sweep
 from perdure.engine.gist import Gists
+from perdure.engine.hooks import hook_of
 from perdure.engine.keys import PREFIX, AddKey, Principal, add_key, principal_of
 from perdure.engine.logins import AddLink, Redeem, add_link, end_session, redeem, session_of
+from perdure.engine.rooms import Write, write_in_room
 from perdure.engine.sweep import Drop, drop, take_over
 from perdure.errors import InternalError, PerdureError, Retryable, StoreFailed
 from perdure.log import get_log
@@ -43,6 +46,7 @@ from perdure.server.executor import Executor, ExecutorOptions
 from perdure.server.functions import DirectFunctionSource
 from perdure.server.hub import DRAINING, Hub
 from perdure.server.live import LiveText
+from perdure.server.open_hooks import spoken_through
 from perdure.server.presence import Workers
 from perdure.server.reading import Queries, Reading
 from perdure.server.retention import Retention
@@ -254,6 +258,12 @@ class Node:
 
     async def knows_token(self, secret: str) -> bool:
         return await self.bridge.glance(lambda reads: reads.row("token_by_hash", token=hash_of(secret)) is not None)
+
+    async def hook(self, secret: str) -> Hook | None:
+        return await self.bridge.glance(lambda reads: hook_of(reads, secret))
+
+    async def say(self, hook: Hook, text: str, key: str) -> None:
+        await self.bridge.ask(write_in_room, Write(hook.room, *spoken_through(hook, text, key)))
 
     async def add_key(self, company: str, name: str, key: str) -> None:
         await self.bridge.run(add_key, AddKey(company, name, key))

@@ -5,6 +5,7 @@ A GET says the same of every secret and looks nothing up: mail programs and chat
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +37,8 @@ class Misses:
     """How often each address guessed wrong. Owner: the app, on its loop. Bounded."""
 
     clock: Clock
+    miss: Callable[[], NotFound] = unknown_token
+    """Says what a miss is answered with."""
     _seen: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     """Address to (first miss of the window by the monotonic clock, how many)."""
 
@@ -49,10 +52,10 @@ class Misses:
             del self._seen[next(iter(self._seen))]
         self._seen[address] = since_ms, count + 1
         if count < MOST_MISSES:
-            return unknown_token()
+            return self.miss()
         left = (since_ms + MISS_WINDOW_MS - now_ms) // 1000 + 1
         return LimitExceeded(
-            f"Too many unknown tokens from this address. Try again in {left} s.",
+            f"Too many unknown secrets from this address. Try again in {left} s.",
             code="rate_limited",
             retry_after_seconds=left,
         )

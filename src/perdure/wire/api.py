@@ -33,6 +33,7 @@ from perdure.core.work import Answer, Begin, Held, LeasedTask, LeaseRequest, Rep
 from perdure.wire.api_a2a import A2aApi
 from perdure.wire.api_blobs import BlobsApi
 from perdure.wire.api_companies import CompaniesApi
+from perdure.wire.api_hooks import HooksApi
 from perdure.wire.api_queues import QueuesApi
 from perdure.wire.api_room_files import RoomFilesApi
 from perdure.wire.api_rooms import RoomsApi
@@ -41,7 +42,17 @@ from perdure.wire.api_waits import SchedulesApi, WaitsApi
 
 
 class Api(
-    WaitsApi, SchedulesApi, QueuesApi, RoomsApi, RoomFilesApi, CompaniesApi, SecretsApi, BlobsApi, A2aApi, Protocol
+    WaitsApi,
+    SchedulesApi,
+    QueuesApi,
+    RoomsApi,
+    RoomFilesApi,
+    HooksApi,
+    CompaniesApi,
+    SecretsApi,
+    BlobsApi,
+    A2aApi,
+    Protocol,
 ):
     """What a client may ask. A normal return of a verb that changes something means: it survives kill -9."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from perdure.core.hooks import Hook
 from perdure.core.views import ServerInfo
 from perdure.doors.a2a_seat import A2aTasks
 from perdure.engine.keys import DEFAULT_COMPANY, PREFIX, Principal
@@ -40,6 +41,12 @@ class Keys:
 
     async def knows_token(self, secret: str) -> bool:
         return False
+
+    async def hook(self, secret: str) -> Hook | None:
+        return None
+
+    async def say(self, hook: Hook, text: str, key: str) -> None:
+        raise NotImplementedError
 
     async def add_key(self, company: str, name: str, key: str) -> None:
         self.known[key] = Principal(company, name)

@@ -47,12 +47,16 @@ UPDATE api_keys SET revoked_ms = :now_ms WHERE hash = :hash AND revoked_ms IS NU
 DELETE FROM api_keys WHERE company = :company AND name = :name AND prefix IN (:link, :session);
 
 -- name: keys_in_use
--- A company's keys, without what they are; links and sessions are none.
-SELECT name, prefix, created_ms FROM api_keys
-WHERE company = :company AND revoked_ms IS NULL AND prefix <> :link AND prefix <> :session
+-- A company's keys, without what they are; links, sessions and hooks are none.
+SELECT name, prefix, created_ms FROM api_keys WHERE company = :company AND revoked_ms IS NULL AND prefix LIKE :keys
 ORDER BY created_ms, name LIMIT :limit;
 
 -- name: sessions_of
 -- How many sessions of a company are young enough.
 SELECT COUNT(*) AS n FROM api_keys
 WHERE company = :company AND prefix = :session AND created_ms > :after_ms AND revoked_ms IS NULL;
+
+-- name: hooks_of
+-- A company's hooks, by their hashes.
+SELECT hash, name, created_ms FROM api_keys
+WHERE company = :company AND prefix = :kind AND revoked_ms IS NULL ORDER BY hash;
