@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from engine_bench import Bench
+from older_store import older_store
 from perdure.core.ids import shard_of
 from perdure.core.room_files import NewFile, blob_of
 from perdure.core.room_search import COMMON, SearchPage, words_of
@@ -19,14 +20,11 @@ from perdure.engine.room_files import PutFile, passages_view, put_file
 from perdure.engine.room_search import Search, search
 from perdure.engine.rooms import Write, write_in_room
 from perdure.errors import InvalidInput, NotFound
-from perdure.store import postgres_link, sqlite
-from perdure.store.migrate import load_migrations, migrate
 from perdure.store.postgres import open_postgres
-from perdure.store.protocol import EVERY_COMPANY, Store
+from perdure.store.protocol import Store
 from perdure.store.sql_store import load_queries
 from perdure.store.sqlite import open_sqlite
 from perdure.store.sqlite_link import open_link
-from perdure.system import SystemRandom
 from perdure.testing.clock import FakeClock, SeededRandom
 from perdure.upkeep.checking import check_store
 from perdure.upkeep.copying import copy
@@ -292,30 +290,17 @@ VALUES (:shard, 'room_r', '?rooms', '', '', 'waiting', 'parked', 0, 9, 1, 0, 0, 
 def test_in_rooms_from_before_there_was_a_search_everything_is_found(
     request: pytest.FixtureRequest, tmp_path: Path, dialect: str
 ) -> None:
-    if dialect == "sqlite":
-        place = tmp_path / "s.db"
-        place.touch()
-        link = open_link(place, {}, writes=True)
-        session: Any = sqlite.Session(link)
-    else:
-        address = as_ordinary_role(request.getfixturevalue("postgres_database"))
-        link = postgres_link.connect(postgres_link.Address(address), {}, writes=True)
-        session = postgres_link.Session(link)
-    steps = load_migrations()
-    [number] = [step.number for step in steps if step.name.endswith("_room_search")]
-    with closing(link):
-        migrate(session, SystemRandom(), steps[: number - 1])
-        with session.exclusive():
-            if dialect == "postgres":
-                link.speak_for(EVERY_COMPANY)
-            session.execute(LEDGER, shard=shard_of("room_r"))
+    with older_store(dialect, tmp_path, request, before="room_search") as old:
+        with old.session.exclusive():
+            old.speak_for_all()
+            old.session.execute(LEDGER, shard=shard_of("room_r"))
             for statement in OLD.strip().split("\n"):
-                session.execute(statement)
-        migrate(session, SystemRandom(), steps)
+                old.session.execute(statement)
+        old.carry_on()
     store: Store = (
-        open_sqlite(tmp_path / "s.db", clock=FakeClock(), random=SeededRandom())
+        open_sqlite(Path(old.address), clock=FakeClock(), random=SeededRandom())
         if dialect == "sqlite"
-        else open_postgres(address, random=SeededRandom())
+        else open_postgres(old.address, random=SeededRandom())
     )
     with closing(store), store.read() as reads:
         reads.speak_for(GLOBEX)

@@ -11,19 +11,17 @@ import psycopg
 import pytest
 
 from engine_bench import Bench
+from older_store import older_store
 from perdure.core.budgets import Budget
 from perdure.core.room_files import NewFile, blob_of
 from perdure.core.rooms import Actor, Invite, Join, Leave, OpenTask, Remember, SetRights, Stop
 from perdure.engine.room_files import PutChunk, PutFile, put_chunk, put_file
 from perdure.engine.rooms_budget import SetBudget, set_budget
 from perdure.errors import InternalError
-from perdure.store import postgres_link, sqlite
-from perdure.store.migrate import load_migrations, migrate
 from perdure.store.postgres import open_postgres
 from perdure.store.protocol import EVERY_COMPANY, Row, Store
 from perdure.store.sql_store import Query, load_queries, parse
 from perdure.store.sqlite import open_sqlite
-from perdure.store.sqlite_link import open_link
 from perdure.store.sqlite_schema import tables
 from perdure.store.sqlite_wall import RULES
 from perdure.system import SystemRandom
@@ -305,20 +303,8 @@ def test_every_table_of_rooms_is_behind_the_wall(postgres_database: str) -> None
 def test_rooms_that_were_there_before_the_wall_keep_their_companies(
     request: pytest.FixtureRequest, tmp_path: Path, dialect: str
 ) -> None:
-    if dialect == "sqlite":
-        place = tmp_path / "s.db"
-        place.touch()
-        link = open_link(place, {}, writes=True)
-        session: Any = sqlite.Session(link)
-    else:
-        address = as_ordinary_role(request.getfixturevalue("postgres_database"))
-        link = postgres_link.connect(postgres_link.Address(address), {}, writes=True)
-        session = postgres_link.Session(link)
-    steps = load_migrations()
-    [wall] = [step.number for step in steps if step.name.endswith("_wall")]
-    before = [step for step in steps if step.number < wall]
-    with closing(link):
-        migrate(session, SystemRandom(), before)
+    with older_store(dialect, tmp_path, request, before="wall") as old:
+        session = old.session
         with session.exclusive():
             session.execute("INSERT INTO rooms VALUES ('r', 'acme', 'n', 'ann', 0)")
             for company, name, state in (
@@ -335,10 +321,9 @@ def test_rooms_that_were_there_before_the_wall_keep_their_companies(
                 )
             session.execute("INSERT INTO room_memory VALUES ('r', 'm', 1, 'acme', 'ann', 'x', '', '', '', 0)")
             session.execute("INSERT INTO room_readers VALUES ('r', 'm', 'globex')")
-        migrate(session, SystemRandom(), steps)
+        old.carry_on()
         with session.exclusive():
-            if dialect == "postgres":
-                link.speak_for(EVERY_COMPANY)
+            old.speak_for_all()
             found = session.execute("SELECT room, company, host FROM room_seats ORDER BY company")
             readers = session.execute("SELECT line, company, owner FROM room_readers")
     assert [tuple(one.values()) for one in readers] == [("m", "globex", "acme")]
