@@ -191,6 +191,7 @@ def rooms(client: Client) -> None:
     counted = (len(room.messages()), len(room.tasks()), len(room.memory()))
     assert counted == (1, 1, 1), counted
     assert client.runtime.wait(client.runtime.api.room_task(room.id, task)).state == "done"
+    assert {one.kind for one in room.search("hello swept all").items} == {"message", "memory", "file"}
     assert room.ledger()[1].broken_at is None
 
 

@@ -104,7 +104,7 @@ SCHEDULING = (
 )
 ROOMS = (
     *("make_room", "write_in_room", "create_room", "put_room_agent", "rooms", "room", "room_messages", "room_tasks"),
-    *("room_task", "room_memory", "room_wakes", "room_rights", "room_ledger"),
+    *("room_task", "room_memory", "room_wakes", "room_rights", "room_ledger", "search_room"),
     *("put_chunk", "put_file", "put_room_chunk", "put_room_file", "room_files", "room_file", "room_file_chunk"),
     "room_file_text",
     *("start_in_room", "start_room", "room_stops", "set_budget", "set_room_budget", "room_budgets"),
