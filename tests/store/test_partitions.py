@@ -18,7 +18,10 @@ from perdure.testing.clock import FakeClock, SeededRandom
 from perdure.upkeep.checking import check_store
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "scaling.md"
-BY_ANOTHER_KEY = {"start_keys": "a key has to be found before anybody knows the execution that it began"}
+BY_ANOTHER_KEY = {
+    "start_keys": "a key has to be found before anybody knows the execution that it began",
+    "a2a_messages": "as above: a message's id",
+}
 
 
 def test_every_key_of_an_execution_begins_with_its_shard() -> None:
