@@ -132,19 +132,19 @@ class Run:
 
     def _move(self) -> bool:
         """Hand over one event, or start what the code asked for. False if there is neither."""
-        match self.replay.advance(in_io=self._meter.in_io > 0, paused=self._pausing):
+        match self.replay.advance(in_io=self._meter.in_io > 0, paused=self._pausing):  # the frequent ones come first
+            case Idle():
+                return False
             case Deliver(ask, event):
                 self._desk.deliver(ask, event)
+            case Begin(asks):
+                self._preview.begin(asks)
             case Opened(ask, event):
                 self._desk.show(ask, event)
             case Skip(ask):
                 self._desk.deliver(ask, None)
             case Tell(event):
                 self._tell(event)
-            case Begin(asks):
-                self._preview.begin(asks)
-            case Idle():
-                return False
         return True
 
     def _rest(self, journal: Journal) -> Coroutine[Any, Any, Outcome | None]:
@@ -268,7 +268,8 @@ class Run:
             return "lost"
 
     def _take(self, events: Iterable[Event]) -> None:
-        events = tuple(events)
+        if not (events := tuple(events)):
+            return
         known = self.replay.last_seq
         self.replay.feed(events)
         for event in events:

@@ -136,7 +136,7 @@ class Replay:
                 self._ahead.taken(event)
             if move is not None:
                 return move
-        if paused:
+        if paused or not (self._new or self._ahead.wanted):
             return _IDLE
         if self._ahead.wanted:
             self._ahead.begun()
