@@ -296,6 +296,7 @@ test("a fork has another prompt, or another reply in its model's place; what can
   const { items } = await ask(`/v1/executions/${id}/events`);
   await page.getByLabel("Last event that it takes over").fill(`${items.find((one) => one.address === "turn 2/model").seq}`);
   await page.getByRole("dialog").getByRole("button", { name: "Fork" }).click();
+  await page.waitForURL((address) => !address.pathname.includes(id)); // the editor shows the same text before
   await page.getByText("I do not know.").first().waitFor();
   const fork = new URL(page.url()).pathname.split("/").at(-1);
   await ended(fork);
