@@ -95,7 +95,7 @@ class Life:
         if stops:
             await globex.write_in_room(ROOM, Stop(f"{GLOBEX}/{AGENT}"), by="bob")
         await node.api(ACME).write_in_room(ROOM, OpenTask("count", f"{GLOBEX}/{AGENT}", key="t"), by="ann")
-        while stops and (await globex.room_wakes(ROOM))[0].state != "paused":  # noqa: ASYNC110 - it ends here
+        while stops and (await globex.room_wakes(ROOM))[0].state not in ("paused", "completed"):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         await globex.start_room(ROOM, f"{GLOBEX}/{AGENT}", by="bob")
         await ended(node)
