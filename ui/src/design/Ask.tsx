@@ -4,6 +4,7 @@ import { Dialog } from "@base-ui/react/dialog";
 import { type FormEvent, type ReactNode, useEffect, useId, useState } from "react";
 import { Button } from "./Button";
 import { Refusal } from "./States";
+import { Window } from "./Window";
 
 type Props = {
   open: boolean;
@@ -27,14 +28,9 @@ type Props = {
 
 export function Ask(props: Props) {
   return (
-    <Dialog.Root open={props.open} onOpenChange={(open) => !open && props.close()}>
-      <Dialog.Portal>
-        <Dialog.Backdrop className="fixed inset-0 z-40 bg-black/45" />
-        <Dialog.Popup className="card fixed top-1/2 left-1/2 z-50 max-h-[92dvh] w-[min(34rem,94vw)] -translate-x-1/2 -translate-y-1/2 overflow-auto p-5 shadow-(--shadow-float)">
-          <Form {...props} />
-        </Dialog.Popup>
-      </Dialog.Portal>
-    </Dialog.Root>
+    <Window open={props.open} close={props.close}>
+      <Form {...props} />
+    </Window>
   );
 }
 

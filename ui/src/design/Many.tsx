@@ -7,6 +7,7 @@ import { count } from "../text/time";
 import { Button } from "./Button";
 import { Icon } from "./icons";
 import { Refusal } from "./States";
+import { Window } from "./Window";
 
 type Props<T> = {
   open: boolean;
@@ -26,14 +27,9 @@ type Props<T> = {
 
 export function Many<T>(props: Props<T>) {
   return (
-    <Dialog.Root open={props.open} onOpenChange={(open) => !open && props.close()}>
-      <Dialog.Portal>
-        <Dialog.Backdrop className="fixed inset-0 z-40 bg-black/45" />
-        <Dialog.Popup className="card fixed top-1/2 left-1/2 z-50 max-h-[92dvh] w-[min(34rem,94vw)] -translate-x-1/2 -translate-y-1/2 overflow-auto p-5 shadow-(--shadow-float)">
-          <Steps {...props} />
-        </Dialog.Popup>
-      </Dialog.Portal>
-    </Dialog.Root>
+    <Window open={props.open} close={props.close}>
+      <Steps {...props} />
+    </Window>
   );
 }
 
