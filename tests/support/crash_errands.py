@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
-from http.client import HTTPResponse
+from http.client import HTTPException, HTTPResponse
 from typing import TYPE_CHECKING, Any
 from urllib.request import Request, urlopen
 
@@ -238,7 +238,7 @@ def _in_and_out(client: Client) -> bool:
         signed = _of_a_page(page, "POST", json.dumps({"link": link}).encode())
         cookie = signed.headers["set-cookie"].partition(";")[0]
         return _of_a_page(page, "DELETE", None, cookie=cookie).status == HTTPStatus.NO_CONTENT
-    except OSError:  # the server died, or had taken the link before it did
+    except (OSError, HTTPException):  # the server died, or had taken the link before it did
         return False
 
 
