@@ -146,7 +146,7 @@ def _outcomes(cases: Cases, room: Room, tally: Tally) -> Iterator[Outcome]:
 
 
 PHASES = (  # a taste of each in an hour of everything; alone, they have all of the time
-    Phase("PostgreSQL", kill_at_failpoints, 5, due={"runs": 20}),
+    Phase("PostgreSQL", kill_at_failpoints, 4, due={"runs": 20}),
     Phase("single faults", measure_stalls, 3, due={"runs": 4}),
-    Phase("cluster", storm_clusters, 6, due={"kills in flight": 50, "database crashes": 3}),
+    Phase("cluster", storm_clusters, 5, due={"kills in flight": 50, "database crashes": 3}),
 )

@@ -7,6 +7,7 @@ HTTP like anybody else.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import json
 import math
@@ -45,6 +46,8 @@ ANSWER_SECONDS = 10.0
 """How long somebody may take to answer for the histories: a server that falls at that question is started again."""
 ANYWHERE = frozenset({"fsync", "rename", "unlink", "read", "write", "sendto", "sendmsg", "recvfrom", "accept4"})
 """System calls that are broken wherever the server makes them: on sockets, or on files of which it has few."""
+PR_SET_PTRACER, PR_SET_PTRACER_ANY = 0x59616D61, 2**64 - 1
+"""See prctl(2): where only a parent may trace, another process may that was named."""
 SIGNALS = {"kill": signal.SIGKILL, "term": signal.SIGTERM, "stop": signal.SIGSTOP, "cont": signal.SIGCONT}
 
 
@@ -265,7 +268,7 @@ class Run:
         spec = "" if member == "world" else self._spec(member)
         inject = self.case.inject if member == "server" and self._lives[member] == 1 else ""
         setup = replace(self.setup, me=member, server=self._server_of(member))
-        program = partial(_traced, self.setup, inject) if inject else partial(_life, kind, member, setup, spec)
+        program = partial(_broken, self.setup, inject) if inject else partial(_life, kind, member, setup, spec)
         self._family.start(member, program, group=group)
 
     def _server_of(self, member: str) -> str:
@@ -319,10 +322,24 @@ def _life(kind: str, member: str, setup: Setup, spec: str) -> None:
             write(setup.folder / f"passes-{member}.json", json.dumps(failpoints.passes()))
 
 
-def _traced(setup: Setup, inject: str) -> None:
-    """Become the server, under a tracer that does something to one of its system calls, or under libfiu.
+def _broken(setup: Setup, inject: str) -> None:
+    """Be the server, with a system call broken: by a tracer, or by libfiu, which has to be loaded first."""
+    if not inject.startswith("fiu:"):
+        _be_traced(setup, inject)
+        _life("server", "server", setup, "")
+        return
+    _, fails, how = inject.split(":")
+    broken = f"enable_random name=posix/io/{fails},{how},failinfo={errno.EIO}"
+    life = [sys.executable, __file__, "server", json.dumps({**asdict(setup), "folder": str(setup.folder)})]
+    path = os.pathsep.join(one for one in sys.path if one)
+    environment = {**os.environ, "PYTHONPATH": path, "XDG_STATE_HOME": str(setup.disk / "state")}
+    os.execvpe("fiu-run", ["fiu-run", "-x", "-c", broken, *life], environment)
 
-    A call on files counts only where it meets the store's: an interpreter reads hundreds of others as it starts.
+
+def _be_traced(setup: Setup, inject: str) -> None:
+    """Return with a tracer at this process, which does something to one of the system calls that it makes from here on.
+
+    A call on files counts only where it meets the store's: a server reads others, too.
     """
     call, store = inject.partition(":")[0], setup.store
     files = [store, *(store.with_name(store.name + end) for end in ("-wal", "-shm", "-journal", ".lock"))]
@@ -331,16 +348,16 @@ def _traced(setup: Setup, inject: str) -> None:
         if call.partition(",")[0] in ANYWHERE
         else [f"--trace-path={path}" for path in (*files, store.parent, setup.state_file)]
     )
-    life = [sys.executable, __file__, "server", json.dumps({**asdict(setup), "folder": str(setup.folder)})]
-    path = os.pathsep.join(one for one in sys.path if one)
-    environment = {**os.environ, "PYTHONPATH": path, "XDG_STATE_HOME": str(setup.disk / "state")}
-    if inject.startswith("fiu:"):
-        _, fails, how = inject.split(":")
-        broken = f"enable_random name=posix/io/{fails},{how},failinfo={errno.EIO}"
-        os.execvpe("fiu-run", ["fiu-run", "-x", "-c", broken, *life], environment)
-    log = str(setup.folder / "strace.log")
-    trace = ["strace", "-f", "-qq", "-o", log, *met, "-e", f"trace={call}", "-e", f"inject={inject}"]
-    os.execvpe("strace", [*trace, "--", *life], environment)
+    log, me = str(setup.folder / "strace.log"), str(os.getpid())
+    trace = ["strace", "-f", "-qq", "-o", log, *met, "-e", f"trace={call}", "-e", f"inject={inject}", "-p", me]
+    ctypes.CDLL(None).prctl(PR_SET_PTRACER, ctypes.c_ulong(PR_SET_PTRACER_ANY), 0, 0, 0)  # it is no parent of ours
+    tracer = os.posix_spawnp("strace", trace, os.environ)
+    status = os.open("/proc/self/status", os.O_RDONLY)
+    while b"TracerPid:\t0" in os.pread(status, 4096, 0):  # not `read`, of which one may be broken
+        if os.waitpid(tracer, os.WNOHANG)[0]:
+            raise RuntimeError("strace could not attach itself to the server")
+        time.sleep(0.001)
+    os.close(status)
 
 
 def run_case(case: Case, *, keep: bool = False, make: Callable[[Case, Path], Run] = Run) -> Outcome:

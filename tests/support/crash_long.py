@@ -116,7 +116,7 @@ PHASES = [
     *crash_disk.PHASES,
     simulate.PHASE,
     *crash_cluster_phases.PHASES,
-    Phase(RANDOM, _random_kills, 10, due={"kills in flight": 1_000}),
+    Phase(RANDOM, _random_kills, 9, due={"kills in flight": 500}),
 ]
 """In the order they are run. Whoever finds another way to look for broken promises adds it before the last."""
 

@@ -17,6 +17,8 @@ from crash_phase import Phase, Tally
 
 KILLS_PER_MINUTE = 50
 """Of random killing, each while an execution is in flight."""
+KILLS_PER_HOUR = 1_000
+"""Of all phases together, each while an execution is in flight."""
 EFFECTS_PER_MINUTE = 200
 MOST_EFFECTS_DUE = 1_000
 """A run of five minutes or more owes a thousand effects, a shorter one its part of them."""
@@ -77,6 +79,9 @@ def complaints(run: LongRun) -> list[str]:
     due = 0 if run.partial else effects_due(run.minutes)
     if (effects := run.total("effects")) < due:
         found.append(f"{effects} effects, {due} are due in {run.minutes:g} minutes")
+    due = 0 if run.partial else round(KILLS_PER_HOUR * min(1.0, run.minutes / 60))
+    if (kills := run.total("kills in flight")) < due:
+        found.append(f"{kills} kills in flight, {due} are due in {run.minutes:g} minutes")
     for phase, tally in zip(run.phases, run.tallies, strict=True):
         for name, amount in phase.due.items():
             part = round(amount * min(1.0, run.minutes / 60))

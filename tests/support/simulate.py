@@ -19,7 +19,7 @@ from crash_phase import Phase, Room, Tally
 
 BATCH = 10
 """Seeds that a process is given at a time."""
-COMPARED = 10
+COMPARED = 20
 """In the long run, one seed of so many is run twice."""
 COUNTED = ("executions", "steps", "effects", "uncertain", "model_calls", "twice", "takeovers", "mishaps", "requests")
 """Of a verdict."""
@@ -61,7 +61,7 @@ def run_seeds(first: int, most: int | None, jobs: int, until: float | None, comp
     """Run seeds from `first` on, in processes of their own, until there were `most` or the time is up."""
     numbers = count(first) if most is None else iter(range(first, first + most))
     context = multiprocessing.get_context("spawn")
-    with context.Pool(jobs, maxtasksperchild=50) as pool:
+    with context.Pool(jobs, maxtasksperchild=20) as pool:
 
         def batches() -> Iterator[tuple[tuple[int, ...], int]]:
             while batch := tuple(islice(numbers, BATCH)):
@@ -97,7 +97,7 @@ def simulation(room: Room, tally: Tally) -> None:
 
 
 NOT_COVERED = "no outbox, no ownership lock, no isolated tools, no power cut, no schedules, tokens or forks"
-PHASE = Phase("simulation", simulation, 52, due={"seeds": 10_000})
+PHASE = Phase("simulation", simulation, 80, due={"seeds": 10_000})
 
 
 def main() -> int:

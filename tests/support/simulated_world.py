@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from perdure import log
 from perdure.core import codec
 from perdure.core.views import StartRequest
 from perdure.errors import LeaseLost, Retryable, StoreFailed
@@ -142,12 +143,15 @@ class _Errors(logging.Handler):
 
 @contextmanager
 def _hearing() -> Iterator[list[str]]:
-    errors, logger = _Errors(), logging.getLogger("perdure")
+    errors, logger, rewrites = _Errors(), logging.getLogger("perdure"), [*log.rewrites]
     logger.addHandler(errors)
     try:
         yield errors.heard
     finally:
         logger.removeHandler(errors)
+        log.rewrites[:] = (
+            rewrites  # a server that was killed takes nothing back, and in its own process nothing is left
+        )
 
 
 @contextmanager

@@ -25,7 +25,7 @@ def nothing(_room: Room, _tally: Tally) -> None:
 
 PHASES = (
     Phase("simulate", nothing, 1, due={"seeds": 10_000}),
-    Phase(RANDOM, nothing, 1, due={"kills in flight": 1_000}),
+    Phase(RANDOM, nothing, 1, due={"kills in flight": 500}),
 )
 
 
@@ -74,6 +74,7 @@ def test_a_violation_fails_the_run_and_is_told_by_its_promise() -> None:
     [
         (replace(good(), points=Points(1, ("fork.before_commit",), {})), "never hit: fork.before_commit"),
         (spoilt(1, **{"kills in flight": -101}), "50 kills a minute of random killing, at least 50 are due"),
+        (spoilt(1, **{"kills in flight": -601}), "999 kills in flight, 1000 are due in 60 minutes"),
         (spoilt(1, effects=-1), "999 effects, 1000 are due"),
         (spoilt(0, seeds=-1), "simulate: 9,999 seeds, 10,000 are due"),
     ],
