@@ -85,6 +85,9 @@ class FaultyStore:
         with self._inner.read() as reads:
             yield reads
 
+    def fleeting(self) -> FaultyStore:
+        return self
+
     def close(self) -> None:
         self._inner.close()
 

@@ -190,6 +190,9 @@ class _ByClock:
             link.now_ms = self._clock.now()
             yield link
 
+    def fleeting(self) -> Store:
+        return self._store.fleeting()
+
 
 def files_in(folder: Path) -> list[str]:
     """Return the SQLite stores below a folder: a test that ran on a database has none."""

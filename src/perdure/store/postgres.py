@@ -57,15 +57,25 @@ class PostgresStore:
     shared = True
 
     def __init__(
-        self, address: Address, queries: Mapping[str, Query], link: PostgresLink, meta: Mapping[str, str]
+        self,
+        address: Address,
+        queries: Mapping[str, Query],
+        link: PostgresLink | None,
+        meta: Mapping[str, str],
+        *,
+        lasting: bool = True,
     ) -> None:
+        """`link` is one that writes; without it one is opened when it is needed. `lasting`: commits wait for the
+        disk."""
         self.id = meta["store_id"]
         self.where = address.shown
         """For people: no password."""
         self.token_key = bytes.fromhex(meta["token_key"])
         self._address = address
         self._queries = queries
-        self._link: PostgresLink | None = link
+        self._meta = meta
+        self._lasting = lasting
+        self._link = link
         self._last_ms = 0
         self._life = Life(address.shown)
         self._readers: ReaderPool[PostgresReader] = ReaderPool(self._open_reader)
@@ -100,6 +110,9 @@ class PostgresStore:
         except Again as error:
             raise Unreachable(f"{error}; try again", code="store_unreachable") from error
 
+    def fleeting(self) -> PostgresStore:
+        return PostgresStore(self._address, self._queries, None, self._meta, lasting=False)
+
     def close(self) -> None:
         if not self._life.ours:
             return  # closing it here would end the parent's connection
@@ -127,7 +140,7 @@ class PostgresStore:
     def _open_link(self) -> PostgresLink:
         from perdure.store.postgres_link import connect_again  # noqa: PLC0415 - see open_postgres
 
-        return connect_again(self._address, self._queries, writes=True)
+        return connect_again(self._address, self._queries, writes=True, lasting=self._lasting)
 
     def _open_reader(self) -> PostgresReader:
         from perdure.store.postgres_link import PostgresReader  # noqa: PLC0415 - see open_postgres

@@ -257,8 +257,11 @@ class PostgresLink:
         return next((found for found in wrong if isinstance(found, InvalidInput)), wrong[0])
 
 
-def connect(address: Address, queries: Mapping[str, Query], *, writes: bool) -> PostgresLink:
-    """Open a connection to a database that a store can be in. Raises Again if it cannot be reached."""
+def connect(address: Address, queries: Mapping[str, Query], *, writes: bool, lasting: bool = True) -> PostgresLink:
+    """Open a connection to a database that a store can be in. Raises Again if it cannot be reached.
+
+    Without `lasting` an acknowledged commit may be lost with the database.
+    """
     try:
         database = psycopg.Connection[DictRow].connect(address.conninfo, autocommit=True, row_factory=dict_row)
     except psycopg.OperationalError as error:
@@ -269,18 +272,20 @@ def connect(address: Address, queries: Mapping[str, Query], *, writes: bool) -> 
     database.prepared_max = 1_000
     link = PostgresLink(address, queries, database)
     try:
-        _configure(link, writes=writes)
+        _configure(link, writes=writes, lasting=lasting)
     except BaseException:
         link.close()
         raise
     return link
 
 
-def connect_again(address: Address, queries: Mapping[str, Query], *, writes: bool) -> PostgresLink:
+def connect_again(
+    address: Address, queries: Mapping[str, Query], *, writes: bool, lasting: bool = True
+) -> PostgresLink:
     """Open a further connection to a database that was the right one before. Every refusal passes: in the middle of a
     failover the address may lead to a standby."""
     try:
-        return connect(address, queries, writes=writes)
+        return connect(address, queries, writes=writes, lasting=lasting)
     except InvalidInput as error:
         raise Again(error.message) from error
 
@@ -301,7 +306,7 @@ def _not_let_in(address: Address, why: str) -> Exception:
     return Again(f"{address.shown} does not answer: {why}")
 
 
-def _configure(link: PostgresLink, *, writes: bool) -> None:
+def _configure(link: PostgresLink, *, writes: bool, lasting: bool) -> None:
     if (major := link.version // 10_000) < OLDEST:
         raise InvalidInput(
             f"{link.address.shown} runs PostgreSQL {major}; {OLDEST} or newer is expected. Upgrade it, or name another "
@@ -326,7 +331,7 @@ def _configure(link: PostgresLink, *, writes: bool) -> None:
         )
     link.reads_only = not writes
     commits = "on" if found["commits"] in _WEAK_COMMITS else found["commits"]
-    settings = {**_SETTINGS, "synchronous_commit": commits}
+    settings = {**_SETTINGS, "synchronous_commit": commits if lasting else "off"}
     if link.is_in(found["session"]):
         link.execute(_settings(settings, only_here=False), settings)
     else:

@@ -97,6 +97,13 @@ class Store(Protocol):
         """Open a consistent view of what is committed. Never blocks writers."""
         ...
 
+    def fleeting(self) -> Store:
+        """Return the same database for writes that need not last: commits wait for no disk, and may be lost.
+
+        Only where it is `shared`. With a writer of its own, and closed by whoever asked for it.
+        """
+        ...
+
     def close(self) -> None:
         """Let go of everything. Safe to call twice."""
         ...

@@ -19,7 +19,7 @@ from perdure.store.clock import StoreClock
 from perdure.store.life import Life
 from perdure.store.migrate import migrate
 from perdure.store.pool import ReaderPool
-from perdure.store.protocol import Again, Row, Unsound
+from perdure.store.protocol import Again, Row, Store, Unsound
 from perdure.store.sql_store import Query, load_queries, parse
 from perdure.store.sqlite_link import SqliteLink, Statement, damaged, open_link
 from perdure.store.sqlite_log import WriteAheadLog, begin_anew
@@ -119,6 +119,9 @@ class SqliteStore:
             raise failed from None
         except Again as error:
             raise _locked(error) from error
+
+    def fleeting(self) -> Store:
+        raise InternalError(f"store {self.place}: it is one server's own, and all that is written to it has to last")
 
     def _open_reading(self, statements: Mapping[str, Statement]) -> SqliteLink:
         try:

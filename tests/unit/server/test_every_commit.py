@@ -40,6 +40,7 @@ class Keeping:
     def __init__(self, store: SqliteStore, place: Path) -> None:
         self.id, self.dialect, self.shared = store.id, store.dialect, store.shared
         self.read, self.close, self.token_key = store.read, store.close, store.token_key
+        self.fleeting = store.fleeting
         self._store, self._place = store, place
         self.copies: list[Path] = []
 

@@ -72,6 +72,9 @@ class Counting:
         with self._inner.read() as reads:
             yield Counted(reads, self)  # type: ignore[misc] - all it has is the other's
 
+    def fleeting(self) -> Counting:
+        return self
+
     def close(self) -> None:
         self._inner.close()
 
