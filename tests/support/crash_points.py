@@ -52,6 +52,12 @@ UNREACHED: dict[str, str] = {
         "said only by servers that share a database; `./dev crash --minutes N` kills them there",
     ),
     **dict.fromkeys(
+        ("say_onlookers", "tell_onlookers"),
+        "committed where somebody looks on from another server; tests/unit/server/test_relay.py fails there, and "
+        "tests/e2e/test_live_relay.py kills servers and the database meanwhile",
+    ),
+    "sweep_relay": "no run is that old; tests/store/test_relay.py does it",
+    **dict.fromkeys(
         ("forget", "set_retention", "drop_blobs"),
         "no run is that old; tests/store/test_retention.py and test_large_values.py break them off before and after "
         "the commit",

@@ -44,6 +44,9 @@ SCOPED = {
     "a2a_tasks": "forget_a2a_tasks",
     "a2a_messages": "forget_a2a_messages",
     "a2a_pushes": "forget_a2a_pushes",
+    "relay_onlookers": "forget_relay_onlookers",
+    "relay_replies": "forget_relay_replies",
+    "relay_pieces": "forget_relay_pieces",
 }
 """Every table with rows of an execution, and the query that deletes them."""
 KEPT = frozenset({"room_wakes"})

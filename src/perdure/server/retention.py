@@ -1,5 +1,5 @@
-"""When to look for executions that ended long ago, and for large values that no log refers to: seldom, by reads of
-indexes; soon again while there are more.
+"""When to look for executions that ended long ago, for large values that no log refers to, and for what was told of
+replies by who died: seldom, by reads of indexes; soon again while there are more.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ import re
 
 from perdure.core.ports import Clock
 from perdure.engine.blobs import DropBlobs, any_unused, drop_blobs
+from perdure.engine.relay import any_left, sweep_relay
 from perdure.engine.retention import OFF_MS, over_ms, set_retention
 from perdure.errors import InvalidInput
 from perdure.log import get_log
@@ -64,6 +65,7 @@ class Retention:
             return False
         self._next_ms = now + LOOK_MS
         await self._drop_blobs(await store_time.now_ms())
+        await self._sweep_relay(await store_time.now_ms())
         over = await self._bridge.read(over_ms)
         return over is not None and over <= await store_time.now_ms()
 
@@ -75,6 +77,11 @@ class Retention:
         log.info("values.forgotten", values=dropped)
         if dropped:
             self.more()
+
+    async def _sweep_relay(self, now_ms: int) -> None:
+        """Take away what servers that died had told others of replies in the making, if they had told anything."""
+        if await self._bridge.read(lambda reads: any_left(reads, now_ms)):
+            await self._bridge.run(sweep_relay, None)
 
     def more(self) -> None:
         """Make the next pass with the next round of sweeps: a pause for whoever else writes."""
