@@ -28,6 +28,7 @@ BRIEFLY = {
     "dispatch": ["--count", "3"],
     "growth": ["--lengths", "10", "50", "--counts", "200", "--rounds", "1", "--seconds", "0.3", "--no-bar"],
     "idle": ["--workers", "2", "--seconds", "1", "--no-bar"],
+    "live_text": ["--replies", "2", "--pieces", "10", "--no-bar"],
     "long_logs": ["--events", "600", "--turns", "6", "--no-bar"],
     "recovery": ["--sizes", "100", "--no-bar"],
     "room_search": ["--texts", "300", "--no-bar"],

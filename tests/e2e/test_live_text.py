@@ -3,84 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
 
-from http_server import Server, open_node, serving_node, start_request
+from http_server import Server
+from looking_on import ADDRESS, PATIENCE, begin, gates_in, heard, models, rest, serving, streamed, until
 from perdure import Agent, AgentEvent, AgentRuntime
 from perdure.client.stream_events import ReplyDelta
-from perdure.core.events import Event, Kind
-from perdure.core.live import Delta, LiveNews, Reset
-from perdure.models.catalog import Catalog
-from perdure.server.node import Node, Parts
-from perdure.store.postgres import open_postgres
-from perdure.system import SystemClock, SystemRandom
-from perdure.wire import frames, routes
-from raw_http import frames_of, request
-from speaking import FOLDER, Gates, piece, said, speak
+from perdure.core.events import Kind
+from perdure.core.live import Delta
+from perdure.wire import routes
+from raw_http import frames_of
+from speaking import Gates, piece, said
 from which_store import store_at
 
 pytestmark = pytest.mark.anyio
 
-PATIENCE = 60.0
-ADDRESS = "turn 1/model"
-
 
 @pytest.fixture
 def gates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gates:
-    folder = tmp_path / "gates"
-    folder.mkdir()
-    monkeypatch.setenv(FOLDER, str(folder))
-    return Gates(folder)
-
-
-def models() -> Catalog:
-    return Catalog(scripted={"speaker": speak}, environ={})
-
-
-@asynccontextmanager
-async def serving(place: Path) -> AsyncGenerator[Server]:
-    """Run a server whose model speaks."""
-    node = await asyncio.to_thread(open_node, place, models())
-    async with serving_node(node) as server, asyncio.timeout(PATIENCE):
-        yield server
-
-
-@asynccontextmanager
-async def serving_on(database: str) -> AsyncGenerator[Server]:
-    """Run one more server on a database."""
-    clock, random = SystemClock(), SystemRandom()
-    store = open_postgres(database, random=random)
-    node = Node(store, Parts(models(), clock, random), nonce=random.token(16).hex())
-    node.start()
-    async with serving_node(node) as server:
-        yield server
-
-
-async def begin(server: Server) -> str:
-    return (await server.api().start(start_request("speaker"))).id
-
-
-async def heard(news: AsyncIterator[Event | LiveNews], attempt: int, text: str) -> list[Delta]:
-    """Return the pieces that come until an attempt has said a text. What came of it before is in `text`."""
-    found: list[Delta] = []
-    async for one in news:
-        if isinstance(one, Delta):
-            found.append(one)
-            if (one.attempt, one.offset + len(one.text)) == (attempt, len(text)):
-                assert text.endswith(one.text)
-                return found
-    raise AssertionError(f"{text!r} never came: {found}")
-
-
-async def rest(news: AsyncIterator[Event | LiveNews]) -> list[Any]:
-    """Return the kinds of the events, and all else, that come until the end."""
-    return [one.kind if isinstance(one, Event) else one for one in [one async for one in news]]
+    return gates_in(tmp_path / "gates", monkeypatch)
 
 
 @pytest.mark.both_stores
@@ -121,20 +65,6 @@ async def test_an_attempt_takes_the_place_of_one_that_broke_off(tmp_path: Path, 
         [recorded] = [one for one in await server.api().events(execution) if one.kind is Kind.STEP_RECORDED]
         assert recorded.data["value"]["requests"] == 2
         assert recorded.data["value"]["reply"]["text"] == said(2)
-
-
-@asynccontextmanager
-async def streamed(server: Server, path: str, **headers: str) -> AsyncGenerator[asyncio.StreamReader]:
-    """Open a stream by hand, behind its head."""
-    reader, writer = await asyncio.open_connection(*server.address)
-    given = {"accept": frames.MEDIA_TYPE, **headers}
-    writer.write(request("GET", path, server.address, key=server.key, **given))
-    try:
-        head = await reader.readuntil(b"\r\n\r\n")
-        assert head.startswith(b"HTTP/1.1 200 "), head
-        yield reader
-    finally:
-        writer.transport.abort()
 
 
 async def test_such_a_frame_has_no_id_and_who_comes_back_misses_no_event(tmp_path: Path, gates: Gates) -> None:
@@ -193,21 +123,14 @@ async def test_the_feed_of_a_browser_carries_it(tmp_path: Path, gates: Gates) ->
             found = frames_of(reader)
             told = ""
             while told != said(1, 2):
-                given = orjson.loads([frame async for frame in _until(found, "delta")][-1].data)
+                given = orjson.loads([frame async for frame in until(found, "delta")][-1].data)
                 news = given["news"]
                 assert (given["execution"], news["address"], news["attempt"]) == (execution, ADDRESS, 1)
                 assert news["offset"] == len(told)
                 told += news["text"]
             gates.end(1)
-            kinds = [frame.kind async for frame in _until(found, "end")]
+            kinds = [frame.kind async for frame in until(found, "end")]
         assert kinds.count("log") == 2
-
-
-async def _until(found: AsyncIterator[Any], kind: str) -> AsyncGenerator[Any]:
-    async for frame in found:
-        yield frame
-        if frame.kind == kind:
-            return
 
 
 async def test_another_company_hears_nothing(tmp_path: Path, gates: Gates) -> None:
@@ -219,21 +142,8 @@ async def test_another_company_hears_nothing(tmp_path: Path, gates: Gates) -> No
         await server.node.add_key("acme", "ada", theirs)
         other = Server(server.node, server.url, theirs, server.stop)
         async with streamed(other, f"{routes.FEED}?follow={execution}") as reader:
-            kinds = [frame.kind async for frame in _until(frames_of(reader), "unknown")]
+            kinds = [frame.kind async for frame in until(frames_of(reader), "unknown")]
         assert "delta" not in kinds
-
-
-async def test_another_server_says_that_it_is_heard_elsewhere(postgres_database: str, gates: Gates) -> None:
-    async with asyncio.timeout(PATIENCE), serving_on(postgres_database) as producer:
-        execution = await begin(producer)
-        gates.let(1, 1)
-        await heard(producer.api().follow_live(execution), 1, said(1, 1))
-        async with serving_on(postgres_database) as other:
-            news = other.api().follow_live(execution)
-            assert (await anext(news)) == (await other.api().events(execution))[0]
-            assert await anext(news) == Reset("elsewhere")
-            gates.end(1)
-            assert await rest(news) == [Kind.STEP_RECORDED, Kind.COMPLETED]
 
 
 async def test_a_program_with_a_store_of_its_own_sees_it_too(tmp_path: Path, gates: Gates) -> None:

@@ -51,7 +51,7 @@ class ReplyReset(StreamEvent):
     """What came of replies in the making is void, and the rest is not told here. `seq` and `at_ms`: as `ReplyDelta`."""
 
     why: str
-    """`elsewhere`: another server asks the model."""
+    """`elsewhere`: another server asks the model, and has more to tell than it tells others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ class Reset:
     """All that was told of replies in the making is void; what comes is not told here, or not from its beginning."""
 
     why: str
-    """`elsewhere`: another server asks the model, and only there it is seen as it comes."""
+    """`elsewhere`: another server asks the model, and has more to tell than it tells others."""
 
 
 LiveNews = Delta | Reset

@@ -16,11 +16,14 @@ from perdure.core.ids import shard_of
 from perdure.core.ports import Clock
 from perdure.core.work import SERVER_QUEUE, Lane
 from perdure.engine.look import CompanyLane, Found, Wanted, look
+from perdure.engine.relay import Relayed, Watching, relayed
 from perdure.engine.wake import KEPT_MS
 from perdure.errors import Retryable, StoreFailed
 from perdure.log import get_log
 from perdure.server.bridge import Bridge
 from perdure.server.hub import Hub, Topic
+from perdure.server.live import LIVE
+from perdure.server.relay import Relay
 from perdure.server.store_time import StoreTime
 from perdure.store.protocol import Reads, Row
 from perdure.store.sql_store import names
@@ -60,6 +63,7 @@ class _Seen:
     events: Mapping[str, Sequence[Row]] = field(default_factory=dict[str, Sequence[Row]])
     """By execution: what came after the last that is known."""
     work: Found = field(default_factory=Found)
+    relayed: Relayed = field(default_factory=Relayed)
 
 
 class Elsewhere:
@@ -84,6 +88,7 @@ class Elsewhere:
         """Of this process, before the last look at a store of its own."""
         self._next: asyncio.Future[Mapping[str, int | None]] | None = None
         """Whoever waits for the next look."""
+        self._relay: Relay | None = None
 
     def saw(self, notes: Sequence[Note]) -> None:
         """Remember what this process committed itself: no news from elsewhere."""
@@ -132,8 +137,9 @@ class Elsewhere:
             self._back()
         return self._last.due
 
-    async def run(self) -> None:
-        """Look until cancelled. Raises only `StoreFailed`."""
+    async def run(self, relay: Relay | None = None) -> None:
+        """Look until cancelled, for `relay` too. Raises only `StoreFailed`."""
+        self._relay = relay
         pause = MOST_SECONDS
         while True:
             await self._clock.sleep(pause)
@@ -171,8 +177,11 @@ class Elsewhere:
         tasks = self._hub.heard(_LANE)
         wanted = Wanted(["", *lanes], map(_lane, tasks), [SERVER_QUEUE])
         now_ms = await self._time.now_ms()
-        seen = await self._bridge.read(lambda reads: _read(reads, watched, heads, wanted, now_ms))
-        notes = [*self._of_events(seen), *self._of_work(seen.work)]
+        relay = self._relay
+        watching = relay.watching(self._hub.heard(LIVE)) if relay is not None else Watching()
+        seen = await self._bridge.read(lambda reads: _read(reads, watched, heads, wanted, watching, now_ms))
+        live = relay.found(seen.relayed, now_ms) if relay is not None else []
+        notes = [*self._of_events(seen), *self._of_work(seen.work), *live]
         self._last, self._looked, self._has_looked = seen.work, frozenset(tasks), True
         if self._next is not None and not self._next.done():
             self._next.set_result(seen.work.due)
@@ -199,9 +208,12 @@ class Elsewhere:
         return [*at_once, *later, *(Note(*lane_topic(*lane)) for lane in tasks), *served]
 
 
-def _read(reads: Reads, watched: list[str], heads: Mapping[str, int], wanted: Wanted, now_ms: int) -> _Seen:
+def _read(
+    reads: Reads, watched: list[str], heads: Mapping[str, int], wanted: Wanted, watching: Watching, now_ms: int
+) -> _Seen:
     """Look for all of it within one view."""
-    return _Seen(_news(reads, watched, heads) if watched else {}, look(reads, wanted, now_ms))
+    events = _news(reads, watched, heads) if watched else {}
+    return _Seen(events, look(reads, wanted, now_ms), relayed(reads, watching, now_ms))
 
 
 def _news(reads: Reads, watched: list[str], heads: Mapping[str, int]) -> dict[str, Sequence[Row]]:

@@ -6,14 +6,14 @@ Whatever is appended is given, however slowly it is read; of what models say a s
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from perdure.core import states
 from perdure.core.events import Event, Kind
-from perdure.core.ids import check_named, shard_of
-from perdure.core.live import LiveNews, Reset
+from perdure.core.ids import check_named
+from perdure.core.live import LiveNews
 from perdure.engine import query
 from perdure.server.heard import Heard
 from perdure.server.live import Shown, live_topic
@@ -25,12 +25,8 @@ if TYPE_CHECKING:
 
 TERMINAL_KINDS = frozenset({Kind.COMPLETED, Kind.FAILED, Kind.CANCELLED})
 PAGE = 1_000
-SERVER = "srv_"
-"""How the ids of executors begin."""
 POLL_SECONDS = 5.0
 """How often a follower looks without a hint."""
-FIRST_POLL_SECONDS = 1.0
-"""The same after news, where another server may be the one that goes on with it."""
 
 
 class Following:
@@ -53,17 +49,17 @@ class Following:
         self._events: list[Event] = []
         self._goes_on = False
         """Whether the log went on behind the page that was read last."""
-        self._shown = Shown(node.replies, execution) if live else None
-        self._elsewhere = ""
-        """The other server that the reader was told of."""
-        self._looked = False
-        """Whether it was looked, since the last event, who goes on with it."""
+        self._shown = Shown(lambda: node.replies(execution, self._after)) if live else None
 
     async def news(self) -> AsyncGenerator[Event | LiveNews]:
         """Yield it all, until the execution has ended. Raises `NotFound`."""
         check_named(execution=self._execution)
-        with self._listening():
+        with ExitStack() as until:
+            until.callback(self._rest)
+            until.enter_context(self._node.hub.listening([("events", self._execution)], self._hear))
             await self._read()  # after we began to listen: nothing falls between
+            if self._shown is not None:  # after we read: whoever may not is told of no text, and has nobody tell any
+                until.enter_context(self._node.hub.listening([live_topic(self._execution)], self._hear))
             while not (self._in_vain and await self._over()):
                 for event in self._events:
                     self._pass(event)
@@ -75,33 +71,19 @@ class Following:
 
     async def _more(self) -> Sequence[LiveNews]:
         """Get more of the log, or return a piece of what models say meanwhile."""
-        if self._in_vain:
-            self._in_vain = False
-            if await self._asked_elsewhere():
-                return (Reset("elsewhere"),)
+        self._in_vain = False
         self._events = self._heard.after(self._after)
         while not (self._events or self._heard or self._goes_on or self._quiet):
             self._stir.clear()
-            if self._shown is not None and (delta := next(self._shown.news(), None)) is not None:
-                return (delta,)
-            self._alarm = self._alarm or asyncio.get_running_loop().call_later(self._patience, self._give_up)
+            if self._shown is not None and (live := next(self._shown.news(), None)) is not None:
+                return (live,)
+            self._alarm = self._alarm or asyncio.get_running_loop().call_later(POLL_SECONDS, self._give_up)
             await self._stir.wait()
             self._events = self._heard.after(self._after)
         self._rest()
         if not self._events:  # nothing was heard for long, or something is missing
             await self._read()
         return ()
-
-    @contextmanager
-    def _listening(self) -> Generator[None]:
-        topics = [("events", self._execution)]
-        if self._shown is not None:
-            topics.append(live_topic(self._execution))
-        with self._node.hub.listening(topics, self._hear):
-            try:
-                yield
-            finally:
-                self._rest()
 
     def _hear(self, note: Note) -> None:
         if note.rows:  # a hint of text has none
@@ -110,7 +92,6 @@ class Following:
 
     def _pass(self, event: Event) -> None:
         self._after = event.seq
-        self._looked = False
         if self._shown is not None:
             self._shown.passed(event)
 
@@ -125,23 +106,6 @@ class Following:
         """Whether nothing will ever come after what was given."""
         row = await self._node.bridge.read(lambda reads: query.execution_row_of(reads, self._company, self._execution))
         return row["state"] in states.TERMINAL and row["next_seq"] - 1 <= self._after
-
-    async def _asked_elsewhere(self) -> bool:
-        """Whether another server goes on with it, and the reader was not told so yet."""
-        self._looked = True
-        if self._shown is None or not self._node.shared:
-            return False
-        holder = await self._node.bridge.read(lambda reads: server_of(reads, self._execution))
-        known, self._elsewhere = self._elsewhere, "" if holder == self._node.holder else holder
-        if not self._elsewhere or self._elsewhere == known:
-            return False
-        self._shown.forget()
-        return True
-
-    @property
-    def _patience(self) -> float:
-        soon = self._shown is not None and self._node.shared and not self._looked
-        return min(FIRST_POLL_SECONDS, POLL_SECONDS) if soon else POLL_SECONDS
 
     def _give_up(self) -> None:
         self._alarm, self._quiet = None, True
@@ -160,9 +124,3 @@ def page_of(reads: Reads, company: str, execution: str, after: int, limit: int) 
     row = query.execution_row_of(reads, company, execution)
     found = query.events_page(reads, execution, after, limit)
     return found, bool(found) and found[-1].seq < row["next_seq"] - 1
-
-
-def server_of(reads: Reads, execution: str) -> str:
-    """Return the server that drives an execution now; empty if none does, or a worker."""
-    row = reads.row("owner_of", shard=shard_of(execution), execution=execution)
-    return row["holder"] if row is not None and row["holder"].startswith(SERVER) else ""

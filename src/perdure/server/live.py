@@ -1,4 +1,4 @@
-"""Replies in the making, as far as this server's executor has heard them: kept in memory, never in the store.
+"""Replies in the making, as far as this server has heard them: kept in memory, never in the log.
 
 All who look on read one text, each from its own place in it. So who comes late gets the text so far, who reads slowly
 gets larger pieces, and neither costs memory. While nobody looks on, a piece costs an entry in a list.
@@ -7,13 +7,13 @@ gets larger pieces, and neither costs memory. While nobody looks on, a piece cos
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, cast
 
 from perdure.core.events import Event, Kind
-from perdure.core.live import Delta
+from perdure.core.live import Delta, LiveNews, Reset
 from perdure.models.port import ModelError, ModelPort, ModelReply, ModelRequest, Models, TextDelta
 from perdure.server.hub import Hub, Topic
 from perdure.store.tx import Note
@@ -24,19 +24,25 @@ MOST_TOLD = 16_384
 """Characters of one `Delta`."""
 
 
+LIVE = "live"
+
+
 def live_topic(execution: str) -> Topic:
     """Return under what to listen for text of an execution's replies."""
-    return "live", execution
+    return LIVE, execution
 
 
 class LiveText:
-    """What one request to a model brought so far. Owner: the executor, on its loop; read from any thread."""
+    """What one request to a model brought so far, here or at another server. Owner: the executor's loop; read from any
+    thread."""
 
-    def __init__(self, address: str, attempt: int, fence: int) -> None:
+    def __init__(self, address: str, attempt: int, fence: int, *, told: bool = True) -> None:
         self.address = address
         self.attempt = attempt
         self.fence = fence
         """Under which it is asked: whoever has a later one asks, too."""
+        self.told = told
+        """Whether it is told here, or only where the model is asked."""
         self._pieces: list[str] = []
         self._ends: list[int] = []
         """How many characters there are with each piece; written after it, so that whoever counts finds them."""
@@ -76,6 +82,10 @@ class LiveTexts:
         """Return those of one execution. From any thread."""
         return self._texts.get(execution, ())
 
+    def executions(self) -> list[str]:
+        """Return the executions for which a model is asked now that tells its reply in pieces."""
+        return list(self._texts)
+
     def begin(self, execution: str, text: LiveText) -> None:
         """A model is asked: whatever was heard of an earlier attempt is void."""
         others = (one for one in self.of(execution) if one.address != text.address)
@@ -103,10 +113,9 @@ class LiveTexts:
 class Shown:
     """What one reader was told of an execution's replies in the making. Lives on the reader's loop."""
 
-    def __init__(self, replies: Callable[[str], tuple[LiveText, ...]], execution: str) -> None:
-        """`replies` gives those in the making of an execution."""
+    def __init__(self, replies: Callable[[], Iterable[LiveText]]) -> None:
+        """`replies` gives those in the making, one of each step at most."""
         self._replies = replies
-        self._execution = execution
         self._told: dict[str, tuple[LiveText, int]] = {}
         """How much of which text, by address."""
         self._fence = 0
@@ -118,15 +127,17 @@ class Shown:
         elif event.kind is Kind.STEP_RECORDED:
             self._told.pop(event.address, None)
 
-    def forget(self) -> None:
-        """The reader was told that all of it is void."""
-        self._told.clear()
-
-    def news(self) -> Iterator[Delta]:
+    def news(self) -> Iterator[LiveNews]:
         """Yield what there is now and was not told. May be left at any place; the rest comes the next time."""
-        for text in self._replies(self._execution):
+        for text in self._replies():
             if text.fence >= self._fence:
-                yield from self._news_of(text)
+                yield from self._news_of(text) if text.told else self._untold(text)
+
+    def _untold(self, text: LiveText) -> Iterator[Reset]:
+        """Say once that a reply is told elsewhere: with it all is void that was told."""
+        if self._told.get(text.address, (None, 0))[0] is not text:
+            self._told = {text.address: (text, 0)}
+            yield Reset("elsewhere")
 
     def _news_of(self, text: LiveText) -> Iterator[Delta]:
         known, offset = self._told.get(text.address, (text, 0))

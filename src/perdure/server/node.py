@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from concurrent.futures import Future, wait
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -43,12 +43,14 @@ from perdure.server.direct import DirectApi
 from perdure.server.direct_a2a import DirectA2aTasks
 from perdure.server.elsewhere import Elsewhere
 from perdure.server.executor import Executor, ExecutorOptions
+from perdure.server.fleeting import Fleeting
 from perdure.server.functions import DirectFunctionSource
 from perdure.server.hub import DRAINING, Hub
 from perdure.server.live import LiveText
 from perdure.server.open_hooks import spoken_through
 from perdure.server.presence import Workers
 from perdure.server.reading import Queries, Reading
+from perdure.server.relay import Relay
 from perdure.server.retention import Retention
 from perdure.server.secrets import Secrets
 from perdure.server.server_keys import KeyRing, ServerKey
@@ -122,7 +124,9 @@ class Node:
         """Whether other servers may have the store too."""
         publish = self._publish if store.shared else self.hub.publish
         self._writer = parts.writer(store, publish=with_alarms(publish), on_failed=self._failed)
-        self.bridge = Bridge(store, self._writer, mail, parts.reading(store))
+        reading = parts.reading(store)
+        self.bridge = Bridge(store, self._writer, mail, reading)
+        self._fleeting = Fleeting(store, parts.writer, mail, reading) if store.shared else None
         self._store_time = StoreTime(self.bridge, parts.clock)
         self.elsewhere = Elsewhere(self.bridge, self.hub, parts.clock, None if store.shared else self._store_time)
         """Hears what other servers do, and knows what there is to do."""
@@ -141,6 +145,7 @@ class Node:
         self._changes: dict[str, Changes] = {}
         self._a2a: dict[str, DirectA2aTasks] = {}
         self._executor: Executor | None = None
+        self._relay: Relay | None = None  # where other servers may share the store, once the executor is there
         self._own_loop: ServiceLoop | None = None
         self._leave: Callable[[], None] | None = None
         """Set while the executor runs: makes it let go of everything and end."""
@@ -172,6 +177,8 @@ class Node:
         if self._own_loop is not None:
             self._own_loop.stop()
         self._writer.stop()
+        if self._fleeting is not None:
+            self._fleeting.stop()
         self.secrets.close()
         self.bridge.close()
         self._close()
@@ -214,14 +221,11 @@ class Node:
         """Return the durable functions of one company."""
         return self._functions.setdefault(company, DirectFunctionSource(self, company))
 
-    def replies(self, execution: str) -> tuple[LiveText, ...]:
-        """Return the replies that models are making here for an execution."""
+    def replies(self, execution: str, after: int) -> Iterable[LiveText]:
+        """Return the replies that models make for an execution, to a reader who was given its log up to an event."""
+        if self._relay is not None:
+            return self._relay.of(execution, after)
         return self._executor.live.of(execution) if self._executor is not None else ()
-
-    @property
-    def holder(self) -> str:
-        """As whom it drives executions; empty before it does."""
-        return self._executor.holder if self._executor is not None else ""
 
     def issuer(self, company: str) -> Issuer:
         """Return what makes the secrets of a company's tokens, for whoever holds its executions."""
@@ -277,6 +281,8 @@ class Node:
         models = partial(CompanyModels, parts.models, self.secrets)
         executor = Executor(self.bridge, self.hub, models, parts.clock, parts.random, parts.executor, idle)
         self._executor = executor
+        if self._fleeting is not None:
+            self._relay = Relay(executor.live, executor.holder, self._fleeting.bridge, parts.clock, parts.random)
         self._leave = lambda: _call(loop, leave.set)
         self._running.set()
         if self.draining:
@@ -288,8 +294,9 @@ class Node:
                 retention = Retention(self.bridge, parts.clock, parts.retention_ms)
                 group.start_soon(Sweeps(self.bridge, self._store_time, parts.clock, look=look, retention=retention).run)
                 group.start_soon(bury, self.bridge)
-                if self.shared:
-                    group.start_soon(self.elsewhere.run)
+                if self._relay is not None:
+                    group.start_soon(self._relay.run)
+                    group.start_soon(self.elsewhere.run, self._relay)
                     group.start_soon(self.workers.run)
                     group.start_soon(end_stalled, self.bridge, parts.clock, parts.executor.lease_ms)
                 if parts.tools is not None:

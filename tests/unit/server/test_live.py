@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.core.events import Event, Kind
-from perdure.core.live import Delta
+from perdure.core.live import Delta, Reset
 from perdure.models.catalog import Catalog
 from perdure.models.port import ModelError, ModelReply, ModelRequest, Usage
 from perdure.server.hub import Hub
@@ -37,7 +37,7 @@ def text(*pieces: str, attempt: int = 1, fence: int = 1) -> LiveText:
 def shown(*texts: LiveText) -> tuple[Shown, list[LiveText]]:
     """Return a reader, and what it reads, to be changed."""
     made = list(texts)
-    return Shown(lambda _execution: tuple(made), "exe_1"), made
+    return Shown(lambda: tuple(made)), made
 
 
 @given(st.lists(st.text(max_size=5), max_size=20), st.data())
@@ -56,9 +56,8 @@ def test_who_reads_slowly_gets_it_in_few_pieces_and_whole() -> None:
     told: list[Delta] = []
     for number in range(20_000):
         spoken.add(f"{number} ")
-        if number % 4_000 == 0:
-            told += reader.news()
-    told += reader.news()
+        if number % 4_000 == 0 or number == 19_999:
+            told += [one for one in reader.news() if isinstance(one, Delta)]
     assert "".join(one.text for one in told) == "".join(f"{number} " for number in range(20_000))
     assert all(before.offset + len(before.text) == after.offset for before, after in pairwise(told))
     assert max(len(one.text) for one in told) == MOST_TOLD
@@ -99,6 +98,16 @@ def test_what_a_server_says_that_lost_the_execution_is_told_no_more() -> None:
     made[0].add(" there")
     assert list(reader.news()) == []
     made[:] = [text("Hi", attempt=2, fence=4)]
+    assert list(reader.news()) == [Delta(ADDRESS, 2, 0, "Hi")]
+
+
+def test_a_reply_that_is_told_elsewhere_is_said_to_be_once() -> None:
+    reader, made = shown(text("Hello"))
+    assert list(reader.news()) == [Delta(ADDRESS, 1, 0, "Hello")]
+    made[:] = [LiveText(ADDRESS, 2, 1, told=False)]
+    assert list(reader.news()) == [Reset("elsewhere")]
+    assert list(reader.news()) == []
+    made[:] = [text("Hi", attempt=2)]  # there is room for it now
     assert list(reader.news()) == [Delta(ADDRESS, 2, 0, "Hi")]
 
 
