@@ -32,6 +32,7 @@ BRIEFLY = {
     "long_logs": ["--events", "600", "--turns", "6", "--no-bar"],
     "recovery": ["--sizes", "100", "--no-bar"],
     "room_search": ["--texts", "300", "--no-bar"],
+    "room_timing": ["--rounds", "2", "--no-bar"],
     "search": ["--executions", "2000"],
     "startup": ["--runs", "1", "--seconds", "0.5"],
     "steps": ["--rounds", "1", "--seconds", "0.3", "--concurrency", "5", "--no-bar", "--http"],

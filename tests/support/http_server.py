@@ -87,15 +87,17 @@ class Server:
         return host, int(port)
 
 
-def open_node(place: Path | str, models: Models | None = None) -> Node:
-    """Return a started node over the store at a place, or at an address that stands for one."""
+def open_node(place: Path | str, models: Models | None = None, *, quiet: bool = False) -> Node:
+    """Return a node over the store at a place, or at an address that stands for one; started, unless it is to be quiet:
+    then it answers, and does nothing by itself."""
     clock, random = SystemClock(), SystemRandom()
     store, close = own_store(place, clock=clock, random=random)
     keys = KEYS if store.shared else ()
     tools = tools_by(os.environ) if "PERDURE_ALLOW_PRIVATE_HTTP" in os.environ else None
     parts = Parts(models or Catalog(scripted=SCRIPTS), clock, random, server_keys=keys, tools=tools)
     node = Node(store, parts, nonce=random.token(16).hex(), close=close)
-    node.start()
+    if not quiet:
+        node.start()
     return node
 
 
@@ -108,7 +110,7 @@ async def serving(path: Path, options: ServeOptions | None = None) -> AsyncGener
 
 @asynccontextmanager
 async def serving_node(node: Node, options: ServeOptions | None = None) -> AsyncGenerator[Server]:
-    """As above, for a node that was started; it is stopped in the end."""
+    """As above, for a node that is there; it is stopped in the end."""
     stop = asyncio.Event()
     ready: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
     options = replace(options or ServeOptions(drain_seconds=2.0), port=0)

@@ -85,7 +85,8 @@ def put_file(tx: Tx, rows: Sequence[PutFile]) -> Steps[Written | PerdureError]:
 def _put_file(tx: Tx, row: PutFile) -> Written | PerdureError:
     tx.speak_for(row.actor.company)
     ledger = tx.execution(row.room)
-    if ledger is None or standing(tx, row.room, row.actor.company) != states.Membership.JOINED:
+    # In this order also for a room that is not there: else the work would tell which rooms are.
+    if standing(tx, row.room, row.actor.company) != states.Membership.JOINED or ledger is None:
         return missing_room(row.room)
     may = allowed(tx, ledger, row.actor, (deed_of_file(row.actor),))
     if isinstance(may, PerdureError):

@@ -134,7 +134,8 @@ def _halted(tx: Tx, row: Start) -> list[Row]:
 def _start(tx: Tx, row: Start) -> Started | PerdureError:
     tx.speak_for(row.actor.company)
     ledger = tx.execution(row.room)
-    if ledger is None or standing(tx, row.room, row.actor.company) != states.Membership.JOINED:
+    # Who is in it is looked for first, also in a room that is not there: else the work would tell which rooms are.
+    if standing(tx, row.room, row.actor.company) != states.Membership.JOINED or ledger is None:
         return missing_room(row.room)
     whom = _whom(tx, row.room, row.actor, row.member)
     if not isinstance(whom, Whom):
