@@ -157,5 +157,5 @@ SELECT e.id, e.state FROM json_each(:wanted) w
 JOIN executions e ON e.shard = CAST(CAST(w.value AS TEXT) AS INTEGER) AND e.id = w.key;
 
 -- name: room_head
--- Where a room's ledger ends.
-SELECT next_seq, chain FROM executions WHERE shard = :shard AND id = :room;
+-- Where a room's ledger ends. By the room, which is there for its members alone: around executions there is no wall.
+SELECT e.next_seq, e.chain FROM rooms r JOIN executions e ON e.id = r.id WHERE r.id = :room AND e.shard = :shard;
