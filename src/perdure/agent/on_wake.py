@@ -16,6 +16,9 @@ BY_FUNCTION = "on_wake/function"
 """What stands where others name their model."""
 ON_WAKE = "on_wake"
 """By what name workers know the function."""
+RETRIES = 5
+"""How many more tries follow a failed one, within a minute: a worker that dies has failed, and three in a row must not
+cost a wake."""
 _ROOM = "room"
 
 
@@ -43,13 +46,15 @@ def on_wake(
     to be done: `{"reply": text, "remember": {...}, "update_task": {...}, "create_task": {...}, "share_file": {...}}`,
     each one or a list, all of it optional; or `{"recall": True}`, to be called again with the lines that not all may
     read. It only decides: all is done afterwards, once, under the rights of the room, and it may be called again for
-    the same wake. `name`: the agent's, else the function's. Raises `InvalidInput` (`bad_tool`, `bad_schema`,
-    `bad_agent`).
+    the same wake: six times at most, if it raises or its worker dies. `name`: the agent's, else the function's. Raises
+    `InvalidInput` (`bad_tool`, `bad_schema`, `bad_agent`).
     """
 
     def declare(function: Callable[..., Any]) -> Agent:
         options: dict[str, Any] = {} if timeout_seconds is None else {"timeout_seconds": timeout_seconds}
-        definition = definition_of(tool(delivery=Delivery.REPEATABLE, queue=queue, **options)(function))
+        definition = definition_of(
+            tool(delivery=Delivery.REPEATABLE, queue=queue, retries=RETRIES, **options)(function)
+        )
         found: Any = definition.schema.get("properties", {})
         if list(found) != [_ROOM]:
             raise InvalidInput(

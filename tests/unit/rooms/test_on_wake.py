@@ -134,6 +134,10 @@ def test_a_program_serves_its_function(tmp_path: Path) -> None:
     assert seen == [f"{wake}/turn 1/on_wake"]
 
 
+def test_three_workers_that_die_in_a_row_leave_it_a_try() -> None:
+    assert clerk.definitions()["on_wake"].options.attempts > 3
+
+
 def test_what_is_no_such_function_is_refused_when_it_is_declared(tmp_path: Path) -> None:
     for wrong in (lambda: None, lambda space: space, lambda room, more: room):
         with pytest.raises(InvalidInput):
