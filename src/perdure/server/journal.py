@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any, Literal, TypeVar
 
 from perdure.core.events import Event
-from perdure.core.items import ActInRoom, HoldAct, Item
+from perdure.core.items import ActInRoom, HoldAct, Item, ScheduleTask
 from perdure.core.ports import Clock
 from perdure.engine.claim import LOG_PAGE, Claimed
 from perdure.engine.park import Finish, Halt, Park, Released, StillHeld, finish, halt, park
@@ -16,12 +16,12 @@ from perdure.engine.query import events_of
 from perdure.engine.record import News, Record, record
 from perdure.engine.rooms_act import Acts, Stopped, act_in_room
 from perdure.engine.rooms_budget import BUDGET
-from perdure.engine.rooms_stops import STOPPED, HaltWake, Whom, halt_wake
+from perdure.engine.rooms_stops import STOPPED, HaltWake, Whom, halt_wake, stop_on
 from perdure.errors import LeaseLost, Retryable, Unreachable
 from perdure.flow import bodies as flow_bodies
 from perdure.server.bridge import Bridge
 from perdure.store.operation import Operation
-from perdure.store.protocol import Reads, Ref
+from perdure.store.protocol import EVERY_COMPANY, Reads, Ref
 
 T = TypeVar("T")
 
@@ -116,8 +116,23 @@ class RoomJournal(DirectJournal):
                     raise flow_bodies.Halt("pause", STOPPED, answer.why)
                 events = events_of(answer.events)
             else:
-                events = await super().record(seen, tuple(group))
+                events = await self._record_unless_stopped(seen, tuple(group))
         return events
+
+    async def _record_unless_stopped(self, seen: int, items: Sequence[Item]) -> list[Event]:
+        """Begin no call once the agent is stopped: it was judged by a commit before, which may be long ago where a
+        server died in between. What was done is recorded all the same."""
+        calls = any(isinstance(item, ScheduleTask) for item in items)
+        stopped = await patiently(self._clock, partial(self._bridge.read, self._stopped)) if calls else ""
+        kept = tuple(item for item in items if not (stopped and isinstance(item, ScheduleTask)))
+        events = await super().record(seen, kept) if kept else []
+        if stopped:
+            raise flow_bodies.Halt("pause", STOPPED, stopped)
+        return events
+
+    def _stopped(self, reads: Reads) -> str:
+        reads.speak_for(EVERY_COMPANY)  # as at the gate of a model: a stop holds also who has left the room
+        return stop_on(reads, self._room, *self._whose)
 
 
 async def patiently(clock: Clock, look: Callable[[], Awaitable[T]]) -> T:
