@@ -30,6 +30,7 @@ from perdure.engine.complete import Completion, complete
 from perdure.engine.gist import Gists
 from perdure.engine.lease import Lease, lease
 from perdure.engine.ledger import effects_view, log_page
+from perdure.engine.park import Finish, Released, finish
 from perdure.engine.query import PAGE, events_page, execution_view
 from perdure.engine.query_tasks import tasks_view
 from perdure.engine.record import Record, record
@@ -74,8 +75,8 @@ def effect(n: int) -> ScheduleTask:
     return ScheduleTask(f"turn {n}/tool/post", delivery="at_least_once", max_attempts=1, **given)
 
 
-def fill(store: Store, events: int) -> str:
-    """Make an execution of about that many events: four replies for each acting call. Return its id."""
+def fill(store: Store, events: int, *, ended: bool = False) -> str:
+    """Make an execution of about that many events, or some more: four replies for each acting call. Return its id."""
     writer = InlineWriter(store, publish=lambda notes: None)
     spec = codec.encode(SPEC)
     execution = "exe_long"
@@ -86,6 +87,11 @@ def fill(store: Store, events: int) -> str:
     for first in range(0, events // 6, AT_ONCE):
         _append(writer, held, [effect(n) for n in range(first, first + AT_ONCE)])
         _work(writer, first)
+    if ended:
+        with store.read() as reads:
+            last = execution_view(reads, COMPANY, execution, Gists()).last_seq
+        done = writer.call(finish, Finish(held.ref, held.fence, last, 0, "complete", codec.encode({"output": "done"})))
+        assert isinstance(done, Released), done
     return execution
 
 

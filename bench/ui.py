@@ -1,5 +1,6 @@
 """What the web UI costs a browser: the size of what it loads first, gzipped as the server sends it, and, with
-`--browser`, how soon a list of 100,000 executions shows its first rows and how evenly it scrolls, in headless Chromium.
+`--browser`, in headless Chromium: how soon a list of 100,000 executions shows its first rows and how evenly it scrolls,
+and how soon the timeline of an execution with 10,000 events is drawn and answers a click.
 
 Build it first: ./dev ui. Without a build there is no figure. Exit code 1 if a bar is missed.
 """
@@ -18,16 +19,23 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import long_logs
 from search import fill
 
+from perdure.core.events import Kind
+from perdure.engine.query import PAGE, events_page
 from perdure.server.pages import FOLDER, pages
+from perdure.store.protocol import Store
 from perdure.store.sqlite import open_sqlite
 from perdure.system import SystemClock, SystemRandom
 
 MOST_KB = 230.0
 MOST_FIRST_ROWS_MS = 300.0
 MOST_FRAME_MS = 20.0
-FRAMES = Path(__file__).parents[1] / "ui" / "e2e" / "frames.mjs"
+MOST_TIMELINE_MS = 1_000.0
+DRAWN = (Kind.STEP_RECORDED, Kind.TASK_SCHEDULED)
+"""What has a row in the timeline."""
+SCRIPTS = Path(__file__).parents[1] / "ui" / "e2e"
 
 
 def main() -> int:
@@ -35,6 +43,7 @@ def main() -> int:
     parser.add_argument("--no-bar", action="store_true", help="judge nothing")
     parser.add_argument("--browser", action="store_true", help="measure in a browser, too: needs Node and Chromium")
     parser.add_argument("--executions", type=int, default=100_000, help="how many the list has")
+    parser.add_argument("--events", type=int, default=10_000, help="how many the timeline's execution has, at least")
     arguments = parser.parse_args()
     if not (FOLDER / "index.html").exists():
         print("0 kB: the web UI is not built; run ./dev ui")
@@ -42,6 +51,7 @@ def main() -> int:
     held = size()
     if arguments.browser:
         held &= frames(arguments.executions)
+        held &= timeline(arguments.events)
     return 0 if held or arguments.no_bar else 1
 
 
@@ -60,17 +70,49 @@ def size() -> bool:
 
 def frames(executions: int) -> bool:
     """Print what a browser saw of a long list; say whether it holds."""
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
-        place = Path(folder) / "perdure.db"
-        store = open_sqlite(place, clock=SystemClock(), random=SystemRandom())
+    with stored() as (store, place):
         fill(store, executions)
-        store.close()
-        with serving(place) as ready:
-            command = ["node", str(FRAMES), ready["url"], ready["login"]]
-            seen: dict[str, float] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+        seen = looked_at(store, place, "frames")
     print(f"{executions:,} executions, scrolled over {seen['scrolled_px']:,.0f} px")
     first = told("first rows after navigation", seen["first_rows_ms"], MOST_FIRST_ROWS_MS, "ms, the middle of five")
     return told("a frame while scrolling, p95", seen["frame_p95_ms"], MOST_FRAME_MS, "ms") and first
+
+
+def timeline(events: int) -> bool:
+    """Print how soon the timeline of a long execution answers; say whether that holds."""
+    with stored() as (store, place):
+        execution = long_logs.fill(store, events, ended=True)
+        count, rows = counted(store, execution)
+        seen = looked_at(store, place, "timeline", execution, str(rows))
+    print(f"{count:,} events, {rows:,} rows: all drawn {seen['drawn_ms']:.0f} ms after navigation")
+    what = f"an execution with {events:,} events: timeline interactive"
+    return told(what, seen["answered_ms"], MOST_TIMELINE_MS, "ms to an answered click, the middle of five")
+
+
+def counted(store: Store, execution: str) -> tuple[int, int]:
+    """Return how many events an execution has, and how many of them have a row in the timeline."""
+    count = rows = 0
+    with store.read() as reads:
+        while page := events_page(reads, execution, count, PAGE):
+            count += len(page)
+            rows += sum(event.kind in DRAWN for event in page)
+    return count, rows
+
+
+@contextmanager
+def stored() -> Iterator[tuple[Store, Path]]:
+    """Have a store to fill, in a file on this disk."""
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+        place = Path(folder) / "perdure.db"
+        yield open_sqlite(place, clock=SystemClock(), random=SystemRandom()), place
+
+
+def looked_at(store: Store, place: Path, script: str, *given: str) -> dict[str, float]:
+    """Close the store, serve it, and return what a browser saw of it."""
+    store.close()
+    with serving(place) as ready:
+        command = ["node", str(SCRIPTS / f"{script}.mjs"), ready["url"], ready["login"], *given]
+        return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
 
 
 @contextmanager

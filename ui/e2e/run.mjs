@@ -368,6 +368,45 @@ test("a durable function is drawn with its sub-agent, and a fork of it asks befo
   await page.close();
 });
 
+test("of a long run what is seen is laid out, and every step of it is reached", async () => {
+  await served("weather");
+  const id = await house.start("weather", Array.from({ length: 300 }, (_, n) => `place ${n}`).join(" and "));
+  await ended(id);
+  const page = await open(`/executions/${id}/timeline`);
+  await page.locator('canvas[data-rows="302"]').waitFor();
+  await page.getByText("The same as a table").click();
+  const few = async (table) => assert.ok((await table.getByRole("row").count()) < 100, "all rows are laid out");
+  const toTheEnd = (table) => table.evaluate((box) => box.scrollTo(0, box.scrollHeight));
+  const lines = page.getByRole("region", { name: "Timeline as a table" });
+  await lines.getByRole("button", { name: "measure" }).first().waitFor();
+  await few(lines);
+  await accessible(page, "timeline as a table");
+  await toTheEnd(lines);
+  await lines.getByRole("button", { name: "turn 2" }).click();
+  const tasks = page.getByRole("region", { name: "Tasks" });
+  await tasks.getByText(/finish reason/).waitFor(); // it is shown what was chosen, at the far end
+  await few(tasks);
+  await accessible(page, "tasks of a long run");
+  await tasks.evaluate((box) => box.scrollTo(0, 0));
+  await tasks.getByRole("button", { name: "turn 1/model" }).waitFor();
+  await page.close();
+
+  await served("desk");
+  const talk = await house.start("desk", "Order 1234 never arrived.");
+  await until("its approval", async () => (await ask(`/v1/approvals?execution=${talk}`)).items.length === 1);
+  const post = (path, data) => browser.request.post(`${house.url}/v1/executions/${talk}/${path}`, { data, headers: { origin: house.url } });
+  for (let n = 0; n < 210; n++) assert.equal((await post("messages", { text: `word ${n}` })).status(), 201);
+  const told = await open(`/executions/${talk}`);
+  await told.getByText("word 209").waitFor();
+  assert.equal(await told.getByText("Order 1234 never arrived.").count(), 0);
+  await told.getByRole("button", { name: "Show earlier" }).click();
+  await told.getByText("Order 1234 never arrived.").waitFor();
+  await told.getByText("word 0", { exact: true }).waitFor();
+  await told.close();
+  await post("cancel", { reason: "the test has ended" });
+  await until("its end", async () => (await state(talk)()) === "cancelled");
+});
+
 test("tabs share one connection", async () => {
   const pages = [await open("/executions"), await open("/executions"), await open("/approvals")];
   for (const page of pages) await page.getByText("Live").waitFor();

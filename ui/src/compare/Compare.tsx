@@ -47,9 +47,9 @@ export function Compare({ left, right }: { left: string; right: string }) {
 function useSide(id: string) {
   const view = useExecution(id);
   const held = useLog(id);
-  const tasks = useTasks(id);
+  const tasks = useTasks(id, view.data?.finished_ms === null);
   const cut = useMemo<Held>(() => (held.events.length > MOST_EVENTS ? { ...held, events: held.events.slice(0, MOST_EVENTS) } : held), [held]);
-  const story = useStory(cut, tasks.data);
+  const story = useStory(cut, tasks);
   const steps = useMemo(() => stepsOf(story), [story]);
   return { view, held, steps };
 }

@@ -1,6 +1,8 @@
 /** What was said: the input, the model's turns with the calls they asked for, what tools and people answered. */
 
+import { useMemo, useState } from "react";
 import type { Execution } from "../api/client";
+import { Button } from "../design/Button";
 import { Icon, type IconName } from "../design/icons";
 import { Status } from "../design/Status";
 import { Ago, Span } from "../design/Time";
@@ -13,12 +15,22 @@ import { Long, Plain } from "../text/Text";
 import { count, duration } from "../text/time";
 import { Making } from "./Making";
 
+/** Entries that are laid out at first, the newest, and with each wish for more. */
+const AT_ONCE = 200;
+
 export function Conversation({ view, story }: { view: Execution; story: Story }) {
-  const tools = story.entries.filter((one): one is ToolStep => one.kind === "tool");
-  const shownEntries = story.entries.filter((one) => one.kind === "model" || one.kind === "gap" || (one.kind === "news" && SAID[one.what] !== undefined));
+  const [most, setMost] = useState(AT_ONCE);
+  const tools = useMemo(() => byTurn(story), [story]);
+  const said = useMemo(() => story.entries.filter((one) => one.kind === "model" || one.kind === "gap" || (one.kind === "news" && SAID[one.what] !== undefined)), [story]);
+  const earlier = Math.max(0, said.length - most);
   return (
     <ol className="flex flex-col gap-4" aria-live="polite" aria-relevant="additions">
-      {shownEntries.map((one) => (
+      {earlier > 0 ? (
+        <li className="flex flex-wrap items-center justify-center gap-3 text-sm text-quiet">
+          <Button onClick={() => setMost(most + AT_ONCE)}>Show earlier</Button> {count(earlier)} came before these.
+        </li>
+      ) : null}
+      {said.slice(earlier).map((one) => (
         <li key={`${one.kind} ${one.seq}`}>
           <EntryOf one={one} tools={tools} />
         </li>
@@ -26,6 +38,21 @@ export function Conversation({ view, story }: { view: Execution; story: Story })
       <Making view={view} story={story} />
     </ol>
   );
+}
+
+type Tools = ReadonlyMap<string, readonly ToolStep[]>;
+
+/** The calls of each turn, by its number. */
+function byTurn(story: Story): Tools {
+  const found = new Map<string, ToolStep[]>();
+  for (const one of story.entries) {
+    const turn = one.kind === "tool" ? /^turn (\d+)\/tool\//.exec(one.address)?.[1] : undefined;
+    if (one.kind !== "tool" || turn === undefined) continue;
+    const calls = found.get(turn);
+    if (calls) calls.push(one);
+    else found.set(turn, [one]);
+  }
+  return found;
 }
 
 const SAID: Record<string, { readonly who: string; readonly icon: IconName; readonly tone: string }> = {
@@ -42,7 +69,7 @@ const SAID: Record<string, { readonly who: string; readonly icon: IconName; read
   completed: { who: "Answer", icon: "check", tone: "tone-good" },
 };
 
-function EntryOf({ one, tools }: { one: Entry; tools: readonly ToolStep[] }) {
+function EntryOf({ one, tools }: { one: Entry; tools: Tools }) {
   switch (one.kind) {
     case "model":
       return <Turn step={one} tools={tools} />;
@@ -97,9 +124,9 @@ function Said({ one }: { one: News }) {
   );
 }
 
-function Turn({ step, tools }: { step: ModelStep; tools: readonly ToolStep[] }) {
+function Turn({ step, tools }: { step: ModelStep; tools: Tools }) {
   const turn = /^turn (\d+)\//.exec(step.address)?.[1];
-  const of = tools.filter((one) => one.address.startsWith(`turn ${turn}/tool/`));
+  const of = tools.get(turn ?? "") ?? [];
   const unmade = step.calls.filter((call) => !of.some((one) => one.address.includes(call.id)));
   return (
     <article className="flex flex-col gap-2">

@@ -24,8 +24,8 @@ const WORDS: Record<Tab, string> = { conversation: "Conversation", timeline: "Ti
 export function Execution({ id, tab }: { id: string; tab: string }) {
   const view = useExecution(id);
   const held = useLog(id);
-  const tasks = useTasks(id);
-  const story = useStory(held, tasks.data);
+  const tasks = useTasks(id, view.data?.finished_ms === null);
+  const story = useStory(held, tasks);
   const [, go] = useLocation();
   const [chosen, choose] = useState<string | null>(null);
 
@@ -64,7 +64,7 @@ export function Execution({ id, tab }: { id: string; tab: string }) {
             ) : !held.whole && held.events.length === 0 ? (
               <Loading what="its log" />
             ) : (
-              <Shown tab={open} id={id} held={held} story={story} view={view.data} tasks={tasks.data ?? []} chosen={chosen} show={show} />
+              <Shown tab={open} id={id} held={held} story={story} view={view.data} tasks={tasks} chosen={chosen} show={show} />
             )}
           </Tabs.Panel>
         </Tabs.Root>
@@ -79,7 +79,7 @@ type ShownProps = {
   held: ReturnType<typeof useLog>;
   story: ReturnType<typeof useStory>;
   view: NonNullable<ReturnType<typeof useExecution>["data"]>;
-  tasks: NonNullable<ReturnType<typeof useTasks>["data"]>;
+  tasks: ReturnType<typeof useTasks>;
   chosen: string | null;
   show: (address: string) => void;
 };

@@ -1,9 +1,10 @@
 /** Each model call and each tool call: when it was asked for, begun and ended, by whom, in how many attempts. */
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { Fragment, useEffect, useState } from "react";
+import { useMemo, useState } from "react";
 import { api, type Task, taken } from "../api/client";
 import { Button } from "../design/Button";
+import { LongTable } from "../design/LongTable";
 import { Empty, Refusal } from "../design/States";
 import { Status } from "../design/Status";
 import { Clock } from "../design/Time";
@@ -13,17 +14,17 @@ import type { ModelStep, Story, ToolStep } from "../log/story";
 import { Id } from "../text/Copy";
 import { Long, Plain } from "../text/Text";
 import { count, duration } from "../text/time";
+import { useTask } from "./data";
 import { modelPlace, toolPlace } from "./edits";
 import { ForkButton } from "./Fork";
 
 type Step = ToolStep | ModelStep;
 
+const HEADS = ["What", "State", "Asked for", "Waited", "Started", "Ran", "Finished", "Worker", "Attempts", "Tokens"];
+
 export function Tasks({ execution, story, tasks, chosen }: { execution: string; story: Story; tasks: readonly Task[]; chosen: string | null }) {
-  const steps = story.entries.filter((one): one is Step => one.kind === "tool" || one.kind === "model");
+  const steps = useMemo(() => story.entries.filter((one): one is Step => one.kind === "tool" || one.kind === "model"), [story]);
   const [open, setOpen] = useState<string | null>(chosen);
-  useEffect(() => {
-    if (chosen) document.getElementById(`step ${chosen}`)?.scrollIntoView({ block: "center" });
-  }, [chosen]);
   if (steps.length === 0) {
     return (
       <div className="card">
@@ -31,41 +32,33 @@ export function Tasks({ execution, story, tasks, chosen }: { execution: string; 
       </div>
     );
   }
-  return (
-    <div className="card overflow-x-auto" tabIndex={0} role="region" aria-label="Tasks">
-      <table className="w-full min-w-[60rem] border-collapse text-sm">
-        <thead>
-          <tr className="text-left text-xs text-quiet">
-            {["What", "State", "Asked for", "Waited", "Started", "Ran", "Finished", "Worker", "Attempts", "Tokens"].map((name) => (
-              <th key={name} scope="col" className="border-b border-line px-3 py-2 font-medium whitespace-nowrap">
-                {name}
-              </th>
-            ))}
+  const row = (at: number): React.ReactNode => {
+    const one = steps[at];
+    if (!one) return null;
+    return (
+      <>
+        <Row one={one} index={at + 2} open={open === one.address} toggle={() => setOpen(open === one.address ? null : one.address)} />
+        {open === one.address ? (
+          <tr>
+            <td colSpan={HEADS.length} className="border-b border-line bg-sunken/50 px-3 py-3">
+              <Detail execution={execution} one={one} task={tasks.find((task) => task.address === one.address)} />
+            </td>
           </tr>
-        </thead>
-        <tbody>
-          {steps.map((one) => (
-            <Fragment key={`${one.kind} ${one.address}`}>
-              <Row one={one} open={open === one.address} toggle={() => setOpen(open === one.address ? null : one.address)} />
-              {open === one.address ? (
-                <tr>
-                  <td colSpan={10} className="border-b border-line bg-sunken/50 px-3 py-3">
-                    <Detail execution={execution} one={one} task={tasks.find((task) => task.address === one.address)} />
-                  </td>
-                </tr>
-              ) : null}
-            </Fragment>
-          ))}
-        </tbody>
-      </table>
+        ) : null}
+      </>
+    );
+  };
+  return (
+    <div className="card overflow-hidden">
+      <LongTable label="Tasks" heads={HEADS} count={steps.length} height={38} wide="min-w-[60rem]" keyOf={(at) => `${steps[at]?.kind} ${steps[at]?.address}`} row={row} sought={steps.findIndex((one) => one.address === chosen)} />
     </div>
   );
 }
 
-function Row({ one, open, toggle }: { one: Step; open: boolean; toggle: () => void }) {
+function Row({ one, index, open, toggle }: { one: Step; index: number; open: boolean; toggle: () => void }) {
   const facts = factsOf(one);
   return (
-    <tr id={`step ${one.address}`} className="hover:bg-hover">
+    <tr aria-rowindex={index} className="hover:bg-hover">
       <th scope="row" className="border-b border-line px-3 py-2 text-left font-medium whitespace-nowrap">
         <button type="button" aria-expanded={open} onClick={toggle} className="min-w-28 text-left font-mono break-keep hover:underline">
           <Plain text={one.kind === "model" ? one.address : one.tool} />
@@ -129,20 +122,26 @@ function factsOf(one: Step) {
 }
 
 function Detail({ execution, one, task }: { execution: string; one: Step; task: Task | undefined }) {
-  if (one.kind === "model") {
-    return (
-      <div className="flex flex-col gap-2">
-        <p className="text-quiet">
-          <Plain text={one.model} />, finish reason {one.finish || "none"}
-        </p>
-        {one.text ? <Long text={one.text} label="text" mono={false} /> : null}
-        {one.calls.length > 0 ? <Long text={one.calls.map((call) => `${call.name} ${call.args}`).join("\n")} label="calls" /> : null}
-        <div>
-          <ForkButton place={modelPlace(one)} look="plain" />
-        </div>
+  return one.kind === "model" ? <OfModel one={one} /> : <OfTool execution={execution} one={one} known={task} />;
+}
+
+function OfModel({ one }: { one: ModelStep }) {
+  return (
+    <div className="flex flex-col gap-2">
+      <p className="text-quiet">
+        <Plain text={one.model} />, finish reason {one.finish || "none"}
+      </p>
+      {one.text ? <Long text={one.text} label="text" mono={false} /> : null}
+      {one.calls.length > 0 ? <Long text={one.calls.map((call) => `${call.name} ${call.args}`).join("\n")} label="calls" /> : null}
+      <div>
+        <ForkButton place={modelPlace(one)} look="plain" />
       </div>
-    );
-  }
+    </div>
+  );
+}
+
+function OfTool({ execution, one, known }: { execution: string; one: ToolStep; known: Task | undefined }) {
+  const task = useTask(execution, one.address, one.seq, known);
   const place = toolPlace(one);
   return (
     <div className="flex flex-col gap-2">

@@ -1,6 +1,7 @@
 /** When what happened: a picture, and the same as a table for whoever reads rather than looks. */
 
 import { useEffect, useMemo, useRef, useState } from "react";
+import { LongTable } from "../design/LongTable";
 import { Empty } from "../design/States";
 import { Exact, useNow } from "../design/Time";
 import type { Story } from "../log/story";
@@ -100,6 +101,7 @@ function Picture({ plan, show }: { plan: Plan; show: (address: string) => void }
         <div style={{ height: whole }}>
           <canvas
             ref={canvas}
+            data-rows={plan.rows.length}
             className="sticky top-0 block cursor-pointer"
             style={{ width: view.width, height: view.height }}
             onMouseMove={point}
@@ -169,45 +171,46 @@ function lookOf(element: HTMLElement): Look {
 }
 
 function Table({ plan, show }: { plan: Plan; show: (address: string) => void }) {
+  const [open, setOpen] = useState(false);
   return (
-    <details className="card">
+    <details className="card" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary className="px-4 py-2.5 text-sm font-medium">The same as a table</summary>
-      <div className="overflow-x-auto" tabIndex={0} role="region" aria-label="Timeline as a table">
-        <table className="w-full min-w-[40rem] border-collapse text-sm">
-          <thead>
-            <tr className="text-left text-xs text-quiet">
-              {["Step", "What", "From", "For"].map((name) => (
-                <th key={name} scope="col" className="border-y border-line px-4 py-2 font-medium">
-                  {name}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {plan.rows.flatMap((row) =>
-              row.bars.map((bar, at) => (
-                <tr key={`${row.address} ${at}`}>
-                  <td className="border-b border-line px-4 py-1.5">
-                    {at === 0 ? (
-                      <button type="button" className="text-left font-mono hover:underline" onClick={() => show(row.address)}>
-                        <Plain text={row.label} />
-                      </button>
-                    ) : null}
-                  </td>
-                  <td className="border-b border-line px-4 py-1.5">
-                    {bar.text.split(", ").slice(0, -1).join(", ")}
-                    {row.reused ? ", recorded before a crash and not done again" : ""}
-                  </td>
-                  <td className="border-b border-line px-4 py-1.5 text-quiet">
-                    <Exact atMs={bar.fromMs} precise />
-                  </td>
-                  <td className="border-b border-line px-4 py-1.5 text-quiet tabular-nums">{duration(bar.toMs - bar.fromMs)}</td>
-                </tr>
-              )),
-            )}
-          </tbody>
-        </table>
-      </div>
+      {open ? <Lines plan={plan} show={show} /> : null}
     </details>
+  );
+}
+
+const CELL = "border-b border-line px-3 py-1.5 whitespace-nowrap";
+
+function Lines({ plan, show }: { plan: Plan; show: (address: string) => void }) {
+  const lines = useMemo(() => plan.rows.flatMap((row) => row.bars.map((bar, at) => ({ row, bar, at }))), [plan]);
+  const line = (index: number): React.ReactNode => {
+    const one = lines[index];
+    if (!one) return null;
+    const { row, bar, at } = one;
+    return (
+      <tr aria-rowindex={index + 2}>
+        <td className={CELL}>
+          {at === 0 ? (
+            <button type="button" className="text-left font-mono hover:underline" onClick={() => show(row.address)}>
+              <Plain text={row.label} />
+            </button>
+          ) : null}
+        </td>
+        <td className={CELL}>
+          {bar.text.split(", ").slice(0, -1).join(", ")}
+          {row.reused ? ", recorded before a crash and not done again" : ""}
+        </td>
+        <td className={`${CELL} text-quiet`}>
+          <Exact atMs={bar.fromMs} precise />
+        </td>
+        <td className={`${CELL} text-quiet tabular-nums`}>{duration(bar.toMs - bar.fromMs)}</td>
+      </tr>
+    );
+  };
+  return (
+    <div className="border-t border-line">
+      <LongTable label="Timeline as a table" heads={["Step", "What", "From", "For"]} count={lines.length} height={33} wide="min-w-[40rem]" keyOf={(at) => `${lines[at]?.row.address} ${lines[at]?.at}`} row={line} />
+    </div>
   );
 }

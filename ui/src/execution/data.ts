@@ -8,6 +8,7 @@ import { type Held, Log } from "../log/log";
 import { type Running, type Story, storyOf } from "../log/story";
 
 const SETTLE_MS = 250;
+const NO_TASKS: readonly Task[] = [];
 
 export function useLog(execution: string): Held {
   const [log] = useState(() => new Log(execution));
@@ -23,12 +24,28 @@ export function useExecution(id: string) {
   });
 }
 
-export function useTasks(id: string) {
-  return useQuery({
+/** The tasks of an execution that goes on: which of them run just now, no log says. */
+export function useTasks(id: string, goesOn: boolean): readonly Task[] {
+  const found = useQuery({
     queryKey: ["execution", id, "tasks"],
+    enabled: goesOn,
     queryFn: async ({ signal }): Promise<Task[]> =>
       (await taken(api.GET("/v1/executions/{execution}/tasks", { params: { path: { execution: id } }, signal }))).items,
   });
+  return goesOn ? (found.data ?? NO_TASKS) : NO_TASKS;
+}
+
+/** The task of one call: as `known`, or asked for by the event that scheduled it, where a page of tasks does not have it. */
+export function useTask(id: string, address: string, seq: number, known: Task | undefined): Task | undefined {
+  const found = useQuery({
+    queryKey: ["execution", id, "task", address],
+    enabled: known === undefined,
+    queryFn: async ({ signal }): Promise<Task | null> => {
+      const given = { params: { path: { execution: id }, query: { after: seq - 1, limit: 1 } }, signal };
+      return (await taken(api.GET("/v1/executions/{execution}/tasks", given))).items.find((one) => one.address === address) ?? null;
+    },
+  });
+  return known ?? found.data ?? undefined;
 }
 
 export function useEffects(id: string) {
@@ -45,8 +62,8 @@ export function useProof(id: string) {
   });
 }
 
-export function useStory(held: Held, tasks: readonly Task[] | undefined): Story {
-  return useMemo(() => storyOf(held.events, runningOf(tasks ?? [])), [held.events, tasks]);
+export function useStory(held: Held, tasks: readonly Task[]): Story {
+  return useMemo(() => storyOf(held.events, runningOf(tasks)), [held.events, tasks]);
 }
 
 function runningOf(tasks: readonly Task[]): Running {

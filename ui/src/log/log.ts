@@ -6,6 +6,8 @@ import { live } from "../api/live";
 import type { Event } from "./event";
 
 const PAGE = 1_000;
+/** How many pages of a long log are asked for at once. */
+const AHEAD = 3;
 const SETTLE_MS = 30;
 
 export type Held = {
@@ -20,6 +22,8 @@ export class Log {
   private readonly listeners = new Set<() => void>();
   private reading = false;
   private again = false;
+  /** How many events those who look were told of last. */
+  private told = 0;
 
   constructor(readonly execution: string) {}
 
@@ -80,7 +84,7 @@ export class Log {
     try {
       do {
         this.again = false;
-        while (await this.page());
+        await this.rest();
       } while (this.again);
       this.set({ ...this.held, whole: true, error: "" });
     } catch (error) {
@@ -90,18 +94,36 @@ export class Log {
     }
   }
 
-  private async page(): Promise<boolean> {
-    const found = (await taken(
-      api.GET("/v1/executions/{execution}/events", {
-        params: { path: { execution: this.execution }, query: { after: this.held.events.length, limit: PAGE } },
-      }),
-    )) as Schemas["EventList"];
-    this.take(found.items);
-    return found.items.length > 0;
+  /** Read what is behind all that is here. Behind a full page it reads ahead; what is large comes in shorter ones. */
+  private async rest(): Promise<void> {
+    let known = this.held.events.length;
+    let coming: Promise<readonly Event[]>[] = [];
+    for (;;) {
+      const items = await (coming.shift() ?? this.page(known));
+      if (items.length === 0) return;
+      known += items.length;
+      if (items.length < PAGE) coming = [];
+      else while (coming.length < AHEAD) coming.push(this.ahead(known + coming.length * PAGE));
+      this.take(items);
+    }
   }
 
+  private ahead(after: number): Promise<readonly Event[]> {
+    const page = this.page(after);
+    page.catch(() => undefined); // who awaits it is told; it may be that nobody does
+    return page;
+  }
+
+  private async page(after: number): Promise<readonly Event[]> {
+    const given = { params: { path: { execution: this.execution }, query: { after, limit: PAGE } } };
+    return ((await taken(api.GET("/v1/executions/{execution}/events", given))) as Schemas["EventList"]).items;
+  }
+
+  /** While the past is read it is told when it has doubled: told at each page, a long log would be drawn at each. */
   private set(held: Held): void {
     this.held = held;
+    if (!held.whole && !held.error && held.events.length < this.told * 2) return;
+    this.told = held.events.length;
     for (const listener of this.listeners) listener();
   }
 }
