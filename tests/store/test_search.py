@@ -8,17 +8,17 @@ import pytest
 
 from engine_bench import AGENT, COMPANY, Bench
 from perdure.core.ids import id_of
-from perdure.core.views import ExecutionFilter
+from perdure.core.views import ExecutionFilter, FoundPage
 from perdure.engine import recent, search
 from perdure.engine.park import Finish, finish
 from perdure.engine.recent import PARTS, Recent, recent_of
-from perdure.engine.search import Found, check_text, found_page
+from perdure.engine.search import check_text, found_page
 from perdure.errors import InvalidInput
 
 HOUR_MS = 3_600_000
 
 
-def page(bench: Bench, text: str, cursor: str | None = None, limit: int = 50, **wanted: Any) -> Found:
+def page(bench: Bench, text: str, cursor: str | None = None, limit: int = 50, **wanted: Any) -> FoundPage:
     return bench.read(
         lambda reads: found_page(reads, COMPANY, ExecutionFilter(**wanted), text, cursor=cursor, limit=limit)
     )

@@ -18,6 +18,7 @@ from crash_errands import ERRANDS as SIDE_ERRANDS
 from perdure import Agent, AgentHandle, AgentRuntime, Conflict
 from perdure.client.discover import running_server
 from perdure.client.stream_events import ApprovalRequested, ExecutionPaused, ToolScheduled, ToolUncertain
+from perdure.core.views import ExecutionFilter
 from perdure.testing.client_log import ClientLog
 from perdure.testing.world_client import World
 
@@ -129,6 +130,7 @@ class Client:
         wait(api.events(handle.execution_id))
         wait(api.log(handle.execution_id))
         wait(api.executions())
+        wait(api.search_executions("nobody", ExecutionFilter()))
         wait(api.approvals())
         wait(api.effects())
         wait(api.workers())

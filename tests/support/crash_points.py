@@ -192,6 +192,7 @@ WAYS: dict[str, Way] = {
     "stop": Way(errands=("stop",)),
     "health": Way(errands=("discover",)),
     **{name: Way(errands=("browse",)) for name in "info events executions approvals workers tasks doctor log".split()},
+    "search_executions": Way(errands=("browse",)),
 }
 """What leads to the points of an operation or a request, where the plain run does not."""
 

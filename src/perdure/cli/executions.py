@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,11 +17,13 @@ from perdure.errors import InvalidInput
 if TYPE_CHECKING:
     from perdure.client.http import HttpApi
     from perdure.core.events import Event
-    from perdure.core.views import ExecutionView, Page, TaskView
+    from perdure.core.views import ExecutionFilter, ExecutionView, FoundPage, Page, TaskView
 
 app = typer.Typer(help="See what runs and what happened; pause, resume, cancel, stop, send.", no_args_is_help=True)
 
 PAGE = 1000
+LISTED = 500
+"""The most that a list gives at once."""
 
 
 @app.command("list")
@@ -36,26 +38,42 @@ def list_command(
         str | None,
         typer.Option(metavar="WHEN", help="Only those begun since: 2h, 3d, or 2026-05-01T12:00.", show_default=False),
     ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="WHEN", help="Only those begun before; as --since.", show_default=False)
+    ] = None,
     tag: Annotated[
         str | None, typer.Option(metavar="TAG", help="Only those with this tag.", show_default=False)
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=PAGE, metavar="N", help="How many.")] = 20,
+    text: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Only those with this text, whatever its case, in their id, agent, tags or input.",
+            show_default=False,
+        ),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=LISTED, metavar="N", help="How many.")] = 20,
     cursor: Annotated[
         str | None, typer.Option(metavar="ID", help="Go on where the page before ended.", show_default=False)
     ] = None,
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
-    """List executions, newest first."""
-    since_ms = moment_ms(since, "--since")
-    wanted: dict[str, Any] = {"state": state, "agent": agent, "tag": tag}
-    page = ask(server, lambda api: api.executions(**wanted, since_ms=since_ms, cursor=cursor, limit=limit))
+    """List executions, newest first.
+
+    With --text they are looked at one by one, until so many are found: with many say --since, too.
+    """
+    from perdure.core.views import ExecutionFilter
+    from perdure.wire.pages import listed
+
+    wanted = ExecutionFilter(state, agent, moment_ms(since, "--since"), moment_ms(until, "--until"), tag)
+    page = ask(server, lambda api: listed(api, wanted, text, cursor=cursor, limit=limit))
     if as_json:
         from perdure.cli.terminal import print_json
 
         print_json(page)
     else:
-        _show_page(page)
+        _show_page(page, narrowed=wanted != ExecutionFilter() or text is not None)
 
 
 @app.command()
@@ -134,6 +152,10 @@ def cancel(
     tag: Annotated[
         str | None, typer.Option(metavar="TAG", help="With --all: only those with this tag.", show_default=False)
     ] = None,
+    text: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="With --all: only those with this text, as list has it.", show_default=False),
+    ] = None,
     reason: Reason = "",
     by: By = "",
     yes: Yes = False,
@@ -146,15 +168,15 @@ def cancel(
     alone: a second cancel would skip their cleanup. If it breaks off, the same command goes on.
     """
     from perdure.cli import many
+    from perdure.core.views import ExecutionFilter
 
-    given = {"--agent": agent, "--state": state, "--since": since, "--tag": tag}
+    given = {"--agent": agent, "--state": state, "--since": since, "--tag": tag, "--text": text}
     many.only_one("execution", execution, everything, given)
     if execution is not None:
         _tell(server, execution, as_json, lambda api: api.cancel(execution, by=by or _who(), reason=reason))
         return
-    since_ms = moment_ms(since, "--since")
-    wanted: dict[str, Any] = {"agent": agent, "since_ms": since_ms, "tag": tag}
-    found = ask(server, lambda api: _live(api, state, wanted))
+    wanted = ExecutionFilter(state, agent, moment_ms(since, "--since"), None, tag)
+    found = ask(server, lambda api: _live(api, wanted, text))
     if found and not many.agreed(f"Cancel {len(found)} executions?", yes=yes):
         raise typer.Abort
     said = {"by": by or _who(), "reason": reason}
@@ -162,20 +184,20 @@ def cancel(
     many.tell(outcome, "executions are being cancelled", as_json=as_json)
 
 
-async def _live(api: HttpApi, state: states.Execution | None, wanted: dict[str, Any]) -> list[str]:
+async def _live(api: HttpApi, wanted: ExecutionFilter, text: str | None) -> list[str]:
     """Return the executions that a cancel would change."""
     from perdure.cli import many
+    from perdure.wire.pages import listed
 
     live = [one for one in states.Execution if one not in states.TERMINAL and one != states.Execution.CANCELLING]
-    if state is not None and state not in live:
+    if wanted.state is not None and wanted.state not in live:
         raise InvalidInput(
-            f"--state {state}: there is nothing to cancel. It may be {', '.join(live)}.", code="bad_choice"
+            f"--state {wanted.state}: there is nothing to cancel. It may be {', '.join(live)}.", code="bad_choice"
         )
     found: dict[str, None] = {}  # one may be met in two states
-    for one in live if state is None else [state]:
-        items = await many.pages(
-            lambda cursor, one=one: api.executions(state=one, **wanted, cursor=cursor, limit=many.PAGE)
-        )
+    for state in live if wanted.state is None else [wanted.state]:
+        of_state = replace(wanted, state=state)
+        items = await many.pages(lambda cursor, one=of_state: listed(api, one, text, cursor=cursor, limit=many.PAGE))
         found.update(dict.fromkeys(item.id for item in items))
     return list(found)
 
@@ -333,7 +355,7 @@ def _tell(server: str | None, execution: str, as_json: bool, request: Callable[[
         console().print(view.id, state_text(view.state, view.reason))
 
 
-def _show_page(page: Page) -> None:
+def _show_page(page: Page | FoundPage, *, narrowed: bool) -> None:
     from rich.text import Text
 
     from perdure.cli import phrases
@@ -341,7 +363,8 @@ def _show_page(page: Page) -> None:
 
     out = console()
     if not page.items:
-        out.print(Text("No executions. An agent's first: AgentRuntime().run(agent, …).", style="dim"))
+        first = "No executions. An agent's first: AgentRuntime().run(agent, …)."
+        out.print(Text("No execution is like that." if narrowed else first, style="dim"))
         return
     tagged = any(one.tags for one in page.items)
     table = grid("ID", "AGENT", "STATE", "STARTED", "TOOK", *(["TAGS"] if tagged else []))
@@ -353,7 +376,7 @@ def _show_page(page: Page) -> None:
         table.add_row(one.id, phrases.clip(one.agent, 40), state_text(one.state, one.reason), started, took, *tags)
     out.print(table)
     if page.cursor:
-        out.print(Text(f"More: perdure executions list --cursor {page.cursor}", style="dim"))
+        out.print(Text(f"More: the same again with --cursor {page.cursor}", style="dim"))
 
 
 def _who() -> str:

@@ -30,9 +30,11 @@ from perdure.core.views import (
     ApprovalView,
     Decision,
     EffectView,
+    ExecutionFilter,
     ExecutionView,
     Finding,
     ForkEdits,
+    FoundPage,
     Page,
     Ruling,
     ServerInfo,
@@ -103,6 +105,21 @@ class HttpApi(
         time = {"since_ms": since_ms, "until_ms": until_ms}
         query = _given(state=state, agent=agent, tag=tag, **time, cursor=cursor, limit=limit)
         return await self._get(Page, "executions", routes.EXECUTIONS, query)
+
+    async def search_executions(
+        self, text: str, wanted: ExecutionFilter, *, cursor: str | None = None, limit: int = 50
+    ) -> FoundPage:
+        query = _given(
+            text=text,
+            state=wanted.state,
+            agent=wanted.agent,
+            since_ms=wanted.since_ms,
+            until_ms=wanted.until_ms,
+            tag=wanted.tag,
+            cursor=cursor,
+            limit=limit,
+        )
+        return await self._get(FoundPage, "search_executions", routes.SEARCH, query)
 
     async def events(self, execution: str, *, after: int = 0, limit: int = 1000) -> list[Event]:
         path = routes.fill(routes.EVENTS, execution=execution)

@@ -337,6 +337,16 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundPage:
+    """A page of executions that have a text, newest first."""
+
+    items: tuple[ExecutionSummary, ...]
+    cursor: str | None
+    """Where the look ended, of which a page may be short or empty; None where all were looked at."""
+    looked_at: int
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that the doctor has to say."""
 

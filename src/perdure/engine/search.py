@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from perdure.core import codec
 from perdure.core.codec import Json
 from perdure.core.ids import check_named, shard_of
-from perdure.core.views import ExecutionFilter, ExecutionSummary
+from perdure.core.views import ExecutionFilter, ExecutionSummary, FoundPage
 from perdure.engine.query_list import execution_page
 from perdure.errors import InvalidInput
 from perdure.store.protocol import Reads
@@ -28,16 +28,6 @@ _ID = re.compile(r"exe_\w*", re.ASCII | re.IGNORECASE)
 _BEFORE_INPUT = '"input":'
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A page of executions that have a text, newest first."""
-
-    items: tuple[ExecutionSummary, ...]
-    cursor: str | None
-    """Where the look ended, of which a page may be short or empty; None where all were looked at."""
-    looked_at: int
-
-
 def check_text(text: str) -> str:
     """Return what is looked for. Raises `InvalidInput` for a text that is empty, too long or in no store."""
     check_named(text=text)
@@ -51,24 +41,24 @@ def check_text(text: str) -> str:
 
 def found_page(
     reads: Reads, company: str, wanted: ExecutionFilter, text: str, *, cursor: str | None = None, limit: int
-) -> Found:
+) -> FoundPage:
     """Return a page of a company's executions that are `wanted` and have a text, whatever its case, in their id, agent,
     tags or the beginning of their input; of a text that begins an id only those whose id begins so."""
     if _ID.fullmatch(text):
         begun = replace(wanted, id_begins=text.lower())
         page = execution_page(reads, company, begun, cursor=cursor, limit=limit)
-        return Found(page.items, page.cursor, len(page.items))
+        return FoundPage(page.items, page.cursor, len(page.items))
     folded, found, looked_at = text.casefold(), list[ExecutionSummary](), 0
     while looked_at < MOST_LOOKED_AT:
         page = execution_page(reads, company, wanted, cursor=cursor, limit=_STRIDE)
         looked_at += len(page.items)
         found += _having(reads, folded, page.items)
         if len(found) >= limit:
-            return Found(tuple(found[:limit]), found[limit - 1].id, looked_at)
+            return FoundPage(tuple(found[:limit]), found[limit - 1].id, looked_at)
         cursor = page.cursor
         if cursor is None:
             break
-    return Found(tuple(found), cursor, looked_at)
+    return FoundPage(tuple(found), cursor, looked_at)
 
 
 def _having(reads: Reads, folded: str, items: Iterable[ExecutionSummary]) -> list[ExecutionSummary]:

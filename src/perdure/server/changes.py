@@ -12,13 +12,12 @@ from contextlib import asynccontextmanager
 from perdure.core.ids import check_named
 from perdure.core.ports import Clock
 from perdure.core.schedules import ScheduleView
-from perdure.core.views import ExecutionFilter, ExecutionSummary
+from perdure.core.views import ExecutionSummary
 from perdure.engine.agents import AgentPage, VersionPage, agents_page, versions_page
 from perdure.engine.calendar import coming_ticks
 from perdure.engine.changes import MOST_COUNTED, Seen, counts_of, look_at
 from perdure.engine.logins import keys_view
 from perdure.engine.recent import Recent, recent_of
-from perdure.engine.search import Found, check_text, found_page
 from perdure.errors import PerdureError
 from perdure.log import get_log
 from perdure.server.bridge import Bridge
@@ -123,13 +122,6 @@ class Changes:
         """Return how many tasks each of the company's workers has under way."""
         rows = await self._bridge.read(lambda reads: reads.rows("held_by_workers", company=self._company))
         return HeldList(tuple(HeldView(row["worker"], row["held"]) for row in rows))
-
-    async def found(self, wanted: ExecutionFilter, text: str, cursor: str | None, limit: int) -> Found:
-        """Return a page of the company's executions that have a text. Raises `InvalidInput` for what is none."""
-        text = check_text(text)
-        return await self._bridge.read(
-            lambda reads: found_page(reads, self._company, wanted, text, cursor=cursor, limit=limit)
-        )
 
     async def _look_on(self) -> None:
         while True:

@@ -30,6 +30,7 @@ from perdure.core.views import (
     ExecutionView,
     Finding,
     ForkEdits,
+    FoundPage,
     Page,
     Ruling,
     ServerInfo,
@@ -45,6 +46,7 @@ from perdure.engine.query_list import check_cursor, execution_page
 from perdure.engine.resolve import Decide, decide, no_approval
 from perdure.engine.revive import Revive, revive
 from perdure.engine.rule import Rule, rule
+from perdure.engine.search import check_text, found_page
 from perdure.engine.signal import Signal, signal
 from perdure.engine.start import Start, start
 from perdure.engine.stored import value_of
@@ -122,15 +124,19 @@ class DirectApi(
         cursor: str | None = None,
         limit: int = 50,
     ) -> Page:
-        if state is not None and state not in list(states.Execution):
-            raise InvalidInput(f"there is no state {state!r}. The states are: {', '.join(states.Execution)}.")
-        _check_limit(limit)
-        check_cursor(cursor)
-        if tag is not None:
-            check_tag(tag)
         wanted = ExecutionFilter(state, agent, since_ms, until_ms, tag)
+        _check_list(wanted, cursor, limit)
         return await self._bridge.read(
             lambda reads: execution_page(reads, self._company, wanted, cursor=cursor, limit=limit)
+        )
+
+    async def search_executions(
+        self, text: str, wanted: ExecutionFilter, *, cursor: str | None = None, limit: int = 50
+    ) -> FoundPage:
+        text = check_text(text)
+        _check_list(wanted, cursor, limit)
+        return await self._bridge.read(
+            lambda reads: found_page(reads, self._company, wanted, text, cursor=cursor, limit=limit)
         )
 
     async def events(self, execution: str, *, after: int = 0, limit: int = PAGE) -> list[Event]:
@@ -287,6 +293,15 @@ class DirectApi(
 
     async def aclose(self) -> None:
         return None
+
+
+def _check_list(wanted: ExecutionFilter, cursor: str | None, limit: int) -> None:
+    if wanted.state is not None and wanted.state not in list(states.Execution):
+        raise InvalidInput(f"there is no state {wanted.state!r}. The states are: {', '.join(states.Execution)}.")
+    _check_limit(limit)
+    check_cursor(cursor)
+    if wanted.tag is not None:
+        check_tag(wanted.tag)
 
 
 def _check_limit(limit: int) -> None:

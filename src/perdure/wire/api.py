@@ -19,9 +19,11 @@ from perdure.core.views import (
     ApprovalView,
     Decision,
     EffectView,
+    ExecutionFilter,
     ExecutionView,
     Finding,
     ForkEdits,
+    FoundPage,
     Page,
     Ruling,
     ServerInfo,
@@ -79,6 +81,16 @@ class Api(
     ) -> Page:
         """Return a page of executions, newest first; of those begun from `since_ms` on and before `until_ms`, and
         of those with a tag."""
+        ...
+
+    async def search_executions(
+        self, text: str, wanted: ExecutionFilter, *, cursor: str | None = None, limit: int = 50
+    ) -> FoundPage:
+        """Return a page of executions, newest first, that are `wanted` and have a text in id, agent, tags or input.
+
+        A page looks at so many at most, so it may be short and not be the last: `cursor` leads on. A text that begins
+        an id finds the ids that begin so, and nothing else. Raises `InvalidInput`.
+        """
         ...
 
     async def events(self, execution: str, *, after: int = 0, limit: int = 1000) -> list[Event]:

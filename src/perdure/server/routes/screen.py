@@ -8,12 +8,9 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from perdure.core import states
-from perdure.core.tags import check_tag
-from perdure.core.views import ExecutionFilter
+from perdure.core.views import ExecutionFilter, FoundPage
 from perdure.engine.agents import AgentPage, VersionPage
-from perdure.engine.query_list import check_cursor
 from perdure.engine.recent import Recent
-from perdure.engine.search import Found
 from perdure.errors import InvalidInput
 from perdure.server.feed import Feed, followed
 from perdure.server.routes.parsed import Caller, Moment, ParsedRoute
@@ -51,7 +48,7 @@ async def counts(call: Caller, agent: str | None = None) -> Response:
 
 @router.get(
     routes.SEARCH,
-    response_model=Found,
+    response_model=FoundPage,
     summary="Executions with a text in their id, agent, tags or input, newest first; a page looks at so many at most",
 )
 async def search(
@@ -60,14 +57,13 @@ async def search(
     state: states.Execution | None = None,
     agent: str | None = None,
     since_ms: Moment = None,
+    until_ms: Moment = None,
     tag: str | None = None,
     cursor: str | None = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
 ) -> Response:
-    if tag is not None:
-        check_tag(tag)
-    check_cursor(cursor)
-    return _reply(await call.changes.found(ExecutionFilter(state, agent, since_ms, None, tag), text, cursor, limit))
+    wanted = ExecutionFilter(state, agent, since_ms, until_ms, tag)
+    return _reply(await call.api.search_executions(text, wanted, cursor=cursor, limit=limit))
 
 
 @router.get(
