@@ -49,9 +49,15 @@ def test_limits_are_set_shown_and_lifted(home: Home) -> None:
     assert "100/m" in shown
     last = home.json("queues", "list")["items"][-1]
     assert (last["concurrency"], last["per_key"]) == (5, 2)
-    home.command("queues", "set", "mail", "--rate", "3/10s")
+    home.command("queues", "set", "mail", "--rate", "3/10s", "--by", "ada")
     last = home.json("queues", "list")["items"][-1]
     assert (last["concurrency"], last["rate"], last["per_seconds"]) == (None, 3, 10.0)
+    assert "by ada" in home.command("queues", "list").stdout
+    ready = home.running[0].ready
+    with AgentRuntime(ready["url"], api_key=ready["key"], serve_tools=False) as runtime:
+        assert runtime.queues.set("mail", concurrency=1, by="bob").changed_by == "bob"
+        assert runtime.queues.pause("mail", by="eve").changed_by == "eve"
+        assert runtime.queues.resume("mail", by="ann").changed_by == "ann"
 
 
 def test_a_value_that_cannot_be_is_named(home: Home) -> None:

@@ -98,6 +98,39 @@ export function listTests({ test, house, open, ask, accessible, served }) {
     await page.close();
   });
 
+  test("limits of a queue are shown, set with what they were beside them, and lifted; who did it is told", async () => {
+    await served("packing");
+    const page = await open("/workers");
+    const row = page.getByRole("table", { name: "Queues" }).getByRole("row").filter({ hasText: "default" });
+    await row.getByRole("button", { name: "Limits of default" }).click();
+    const form = page.getByRole("dialog");
+    await form.getByText("no limits").first().waitFor();
+    assert.ok(await form.getByRole("button", { name: "Set these limits" }).isDisabled());
+    await form.getByLabel("At once", { exact: true }).fill("0");
+    await form.getByText("to give out nothing, pause the queue").waitFor();
+    assert.ok(await form.getByRole("button", { name: "Set these limits" }).isDisabled());
+    await form.getByLabel("At once", { exact: true }).fill("40");
+    await form.getByLabel("Of each key, at once").fill("20");
+    await form.getByLabel("Given out").fill("1000");
+    await form.getByLabel("within").fill("60");
+    await form.getByText("40 at once, 1000 in 60 s, 20 of each key").waitFor();
+    await accessible(page, "limits of a queue");
+    await form.getByRole("button", { name: "Set these limits" }).click();
+    await form.waitFor({ state: "detached" });
+    await row.getByText("40 at once, 1000 in 60 s, 20 of each key").waitFor();
+    await row.getByText(/changed .* by admin/).waitFor();
+    const set = await ask("/v1/queues/default");
+    assert.deepEqual([set.concurrency, set.rate, set.per_seconds, set.per_key, set.paused], [40, 1000, 60, 20, false]);
+    await row.getByRole("button", { name: "Limits of default" }).click();
+    for (const name of ["At once", "Of each key, at once", "Given out"]) await form.getByLabel(name, { exact: true }).fill("");
+    await form.getByRole("button", { name: "Set these limits" }).click();
+    await form.waitFor({ state: "detached" });
+    const lifted = await ask("/v1/queues/default");
+    assert.deepEqual([lifted.concurrency, lifted.rate, lifted.per_seconds, lifted.per_key], [null, null, null, null]);
+    assert.deepEqual(page.problems, []);
+    await page.close();
+  });
+
   test("an agent's versions are compared, and its executions found", async () => {
     await house.start("desk", "Order 1234 never arrived.");
     await house.start("desk-two", "Order 1234 never arrived.");

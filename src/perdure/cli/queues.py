@@ -112,7 +112,7 @@ def _show(found: list[QueueView]) -> None:
     if not found:
         console().print(Text("No queue holds anything, and none has limits.", style="dim"))
         return
-    table = grid("QUEUE", "WAITING", "SINCE", "UNDER WAY", "AT ONCE", "PER KEY", "RATE", "")
+    table = grid("QUEUE", "WAITING", "SINCE", "UNDER WAY", "AT ONCE", "PER KEY", "RATE", "", "CHANGED")
     now_ms = round(time.time() * 1000)
     for one in found:
         table.add_row(
@@ -124,6 +124,7 @@ def _show(found: list[QueueView]) -> None:
             "" if one.per_key is None else str(one.per_key),
             rate_text(one),
             state_text(states.Execution.PAUSED) if one.paused else "",
+            "" if one.changed_ms is None else Text(f"{phrases.ago(one.changed_ms, now_ms)} by {one.changed_by}"),
         )
     console().print(table)
 

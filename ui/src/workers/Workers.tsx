@@ -6,12 +6,13 @@ import { Icon } from "../design/icons";
 import { Section } from "../design/Section";
 import { Empty, Failed, Loading, Refusal } from "../design/States";
 import { type Column, Table } from "../design/Table";
-import { Span } from "../design/Time";
+import { Ago, Span } from "../design/Time";
 import { useMyName } from "../design/settings";
 import { Plain } from "../text/Text";
 import { count, plural } from "../text/time";
 import { useHeld, usePausing, useQueues, useWorkers } from "./data";
 import { Dead } from "./Dead";
+import { LimitsButton } from "./Limits";
 import { type Gone, gone, limits, type Queue, SERVER_QUEUE, servedBy, serves, type Worker, withServed } from "./lanes";
 
 export function Workers() {
@@ -38,20 +39,23 @@ function Queues() {
     { head: "Waiting", number: true, cell: (one) => count(one.backlog) },
     { head: "Oldest waits", number: true, cell: (one) => (one.oldest_ms === null ? <span className="text-faint">–</span> : <Span fromMs={one.oldest_ms} toMs={null} />) },
     { head: "Under way", number: true, cell: (one) => (one.concurrency === null ? count(one.leased) : `${count(one.leased)} of ${count(one.concurrency)}`) },
-    { head: "Limits", cell: (one) => limits(one) || <span className="text-faint">none</span> },
+    { head: "Limits", cell: (one) => <Limited queue={one} /> },
     { head: "Served by", cell: (one) => <Served queue={one} by={served.get(one.name) ?? 0} /> },
     {
-      head: "Pause or resume",
+      head: "Change it",
       bare: true,
       cell: (one) => (
-        <Button icon={one.paused ? "play" : "pause"} busy={pausing.isPending && pausing.variables.queue === one.name} onClick={() => pausing.mutate({ queue: one.name, pause: !one.paused })} aria-label={`${one.paused ? "Resume" : "Pause"} ${one.name}`}>
-          {one.paused ? "Resume" : "Pause"}
-        </Button>
+        <span className="inline-flex flex-wrap justify-end gap-2">
+          <LimitsButton queue={one} />
+          <Button icon={one.paused ? "play" : "pause"} busy={pausing.isPending && pausing.variables.queue === one.name} onClick={() => pausing.mutate({ queue: one.name, pause: !one.paused })} aria-label={`${one.paused ? "Resume" : "Pause"} ${one.name}`}>
+            {one.paused ? "Resume" : "Pause"}
+          </Button>
+        </span>
       ),
     },
   ];
   return (
-    <Section title="Queues" about="A pause holds back what would be given out next. What is under way goes on.">
+    <Section title="Queues" about="Limits and pauses hold back what would be given out next, at all servers. What is under way goes on.">
       {pausing.error ? <Refusal error={pausing.error} /> : null}
       {found.isPending ? (
         <Loading what="queues" />
@@ -82,6 +86,19 @@ function Gives({ paused }: { paused: boolean }) {
     <span className={`toned inline-flex items-center gap-1.5 rounded-full px-2 py-px text-xs font-medium whitespace-nowrap ${paused ? "tone-hold" : "tone-good"}`}>
       <Icon name={paused ? "pause" : "check"} size={12} /> {paused ? "Paused" : "Open"}
     </span>
+  );
+}
+
+function Limited({ queue }: { queue: Queue }) {
+  return (
+    <div>
+      {limits(queue) || <span className="text-faint">none</span>}
+      {queue.changed_ms == null ? null : (
+        <p className="text-xs text-quiet">
+          changed <Ago atMs={queue.changed_ms} /> by <Plain text={queue.changed_by || "somebody"} />
+        </p>
+      )}
+    </div>
   );
 }
 

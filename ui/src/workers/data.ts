@@ -1,5 +1,6 @@
 import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, type Schemas, taken } from "../api/client";
+import type { Limits } from "./lanes";
 
 /** Nothing tells when a queue grows or a worker comes; while somebody looks, it is asked. */
 const AGAIN_MS = 3_000;
@@ -26,6 +27,14 @@ export function usePausing(by: string) {
       const given = { params: { path: { queue } }, body: { by } };
       return taken(pause ? api.POST("/v1/queues/{queue}/pause", given) : api.POST("/v1/queues/{queue}/resume", given));
     },
+    onSettled: () => void client.invalidateQueries({ queryKey: ["queues"] }),
+  });
+}
+
+export function useLimiting(by: string) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: ({ queue, limits }: { queue: string; limits: Limits }) => taken(api.PUT("/v1/queues/{queue}", { params: { path: { queue } }, body: { ...limits, by } })),
     onSettled: () => void client.invalidateQueries({ queryKey: ["queues"] }),
   });
 }

@@ -37,8 +37,10 @@ export function withServed(queues: readonly Queue[], served: ReadonlyMap<string,
   return [...queues, ...empty].sort((one, other) => (one.name < other.name ? -1 : 1));
 }
 
+export type Limits = Pick<Queue, "concurrency" | "rate" | "per_seconds" | "per_key">;
+
 /** `5 at once, 100 in 60 s, 2 of each key`: empty without limits. */
-export function limits(queue: Queue): string {
+export function limits(queue: Limits): string {
   const period = queue.per_seconds === 1 || queue.per_seconds === null ? "a second" : `in ${queue.per_seconds} s`;
   return [
     queue.concurrency === null ? "" : `${queue.concurrency} at once`,
