@@ -29,6 +29,7 @@ async def server(tmp_path: Path) -> AsyncGenerator[Server]:
 async def test_a_key_that_the_admin_adds_speaks_for_its_company_until_it_is_revoked(server: Server) -> None:
     for api, company, key in ((server.api(), "acme", KEYS[0]), (server.node.api("default"), "globex", KEYS[1])):
         made = await api.add_company_key(company, "ann", key)
+        assert made.begins == key[:8]
         assert await api.add_company_key(company, "ann", key) == made
         room = (await server.api(key).create_room("theirs", key="k")).id
         assert (await server.node.api(company).room(room)).host == company
@@ -129,7 +130,7 @@ def test_the_command_line_makes_keys_shows_them_revokes_them_and_stops_companies
         assert "goes on" in home.command("companies", "start", "acme").stdout
         room.post("hello")
     shown = home.command("companies", "list").stdout
-    assert ("acme" in shown, "ann" in shown, key in shown) == (True, True, False)
+    assert ("acme" in shown, "ann" in shown, key[:8] in shown, key in shown) == (True, True, True, False)
     [company] = [one for one in home.json("companies", "list")["items"] if one["company"] == "acme"]
     id = company["keys"][0]["id"]
     assert "is revoked" in home.command("companies", "revoke", "acme", id).stdout

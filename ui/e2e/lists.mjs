@@ -264,7 +264,7 @@ export function listTests({ test, house, open, ask, accessible, served }) {
   test("settings say how the server is and who may come in, and a link made there is good once", async () => {
     const page = await open("/settings");
     await page.getByText("Takes work").waitFor();
-    await page.getByRole("table", { name: "Keys" }).getByText("admin", { exact: true }).waitFor();
+    await page.getByRole("table", { name: "Keys", exact: true }).getByText("admin", { exact: true }).waitFor();
     await page.getByLabel("Name of the secret").fill("SHOP_TOKEN");
     await page.getByLabel("Its value").fill("s3cret-of-the-shop");
     await page.getByRole("button", { name: "Set it" }).click();
@@ -281,6 +281,53 @@ export function listTests({ test, house, open, ask, accessible, served }) {
     await page.getByRole("button", { name: "Delete SHOP_TOKEN" }).click();
     await page.getByRole("alertdialog").getByRole("button", { name: "Delete it" }).click();
     await page.getByText("None is kept.").waitFor();
+    assert.deepEqual(page.problems, []);
+    await page.close();
+  });
+
+  test("keys are made, shown once and revoked by whoever runs the server; others see whose they are and whom to ask", async () => {
+    const page = await open("/settings");
+    const keys = page.getByRole("table", { name: "Keys", exact: true });
+    await keys.getByText("run the server").waitFor();
+    await page.getByLabel("Company", { exact: true }).fill("initech");
+    await page.getByLabel("Who is to have the key").fill("admin");
+    await page.getByRole("button", { name: "Make a key" }).click();
+    await page.getByRole("alert").filter({ hasText: "no key can be made with the name 'admin'" }).waitFor();
+    await page.getByLabel("Who is to have the key").fill("ian");
+    await page.getByRole("button", { name: "Make a key" }).click();
+    const key = await page.getByLabel("The key", { exact: true }).innerText();
+    assert.match(key, /^pdk_[A-Za-z0-9_-]{43}$/);
+    await accessible(page, "a new key");
+    const row = keys.getByRole("row").filter({ hasText: "initech" });
+    await row.getByText(key.slice(0, 8)).waitFor();
+    await page.getByRole("button", { name: "I have it" }).click();
+    await page.getByLabel("The key", { exact: true }).waitFor({ state: "detached" });
+    assert.equal((await page.content()).includes(key), false);
+    const headers = { authorization: `Bearer ${key}` };
+    const as = async (method, path) => page.request[method](house.url + path, { headers });
+    assert.deepEqual(await (await as("get", "/v1/session")).json(), { name: "ian", company: "initech", by: "key" });
+
+    const { path } = await (await as("post", "/v1/session/links")).json();
+    await page.goto(house.url + path);
+    await page.getByRole("heading", { name: "Executions" }).waitFor();
+    await page.goto(`${house.url}/settings`);
+    await page.getByText("Keys are made and revoked by whoever runs this server").waitFor();
+    await page.getByText("initech/ian").first().waitFor();
+    await keys.getByText("ian", { exact: true }).waitFor();
+    assert.equal(await page.getByRole("button", { name: /Make a key|Revoke/ }).count(), 0);
+    await accessible(page, "keys of somebody who does not run the server");
+
+    await page.goto((await house.do("link")).login);
+    await page.getByRole("heading", { name: "Executions" }).waitFor();
+    await page.goto(`${house.url}/settings`);
+    await row.getByRole("button", { name: /Revoke/ }).click();
+    await page.getByRole("alertdialog").getByText("Revoke the key of initech/ian?").waitFor();
+    await accessible(page, "revoke a key");
+    await page.getByRole("alertdialog").getByRole("button", { name: "Revoke it" }).click();
+    await row.waitFor({ state: "detached" });
+    await page.getByText("1 revoked key").click();
+    await page.getByRole("table", { name: "Revoked keys" }).getByText("initech").waitFor();
+    await until("the key to open nothing", async () => (await as("get", "/v1/session")).status() === 401);
     assert.deepEqual(page.problems, []);
     await page.close();
   });

@@ -114,12 +114,13 @@ def _show(found: list[CompanyView]) -> None:
     from perdure.cli import phrases
     from perdure.cli.terminal import console, grid
 
-    table = grid("COMPANY", "KEY", "OF", "MADE", "")
+    table = grid("COMPANY", "KEY", "BEGINS WITH", "OF", "MADE", "")
     now_ms = round(time.time() * 1000)
     for one in found:
         if not one.keys:
-            table.add_row(one.company, "", "", phrases.ago(one.made_ms, now_ms), "no key")
+            table.add_row(one.company, "", "", "", phrases.ago(one.made_ms, now_ms), "no key")
         for key in one.keys:
             revoked = "" if key.revoked_ms is None else f"revoked {phrases.ago(key.revoked_ms, now_ms)}"
-            table.add_row(one.company, key.id, Text(key.name), phrases.ago(key.made_ms, now_ms), revoked)
+            known = (one.company, key.id, Text(key.begins), Text(key.name))
+            table.add_row(*known, phrases.ago(key.made_ms, now_ms), revoked)
     console().print(table)

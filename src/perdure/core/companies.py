@@ -29,6 +29,8 @@ class KeyView:
     """Whose it is: who it is that writes, decides and fills a role with it."""
     made_ms: int
     revoked_ms: int | None
+    begins: str = ""
+    """Its first characters, by which its owner knows it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 
@@ -74,7 +74,7 @@ def key_view(reads: Reads, company: str, key: str) -> KeyView | Conflict:
 
 
 def _key(row: Row) -> KeyView:
-    return KeyView(row["hash"][:ID], row["name"], row["created_ms"], row["revoked_ms"])
+    return KeyView(row["hash"][:ID], row["name"], row["created_ms"], row["revoked_ms"], row["prefix"])
 
 
 @operation()
@@ -94,7 +94,7 @@ def _revoke(tx: Tx, row: RevokeKey) -> KeyView | NotFound:
         return _key(found)
     tx.run("revoke_key", hash=found["hash"], now_ms=tx.now_ms)
     tx.run("delete_logins_of", company=row.company, name=found["name"], link=LINK, session=SESSION)
-    return KeyView(found["hash"][:ID], found["name"], found["created_ms"], tx.now_ms)
+    return replace(_key(found), revoked_ms=tx.now_ms)
 
 
 def _is(row: Row, id: str) -> bool:

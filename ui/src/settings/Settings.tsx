@@ -5,15 +5,15 @@ import { Button } from "../design/Button";
 import { Confirm } from "../design/Confirm";
 import { Icon } from "../design/icons";
 import { Section } from "../design/Section";
-import { Empty, Failed, Loading, Refusal } from "../design/States";
+import { Failed, Loading, Refusal } from "../design/States";
 import { type Column, Table } from "../design/Table";
 import { Ago, Exact, Span } from "../design/Time";
 import { useMyName } from "../design/settings";
 import type { Schemas } from "../api/client";
 import { CopyButton } from "../text/Copy";
 import { Plain } from "../text/Text";
-import { plural } from "../text/time";
-import { useInfo, useKeys, useLink, useReady, useSecretChange, useSecrets } from "./data";
+import { useInfo, useLink, useReady, useSecretChange, useSecrets } from "./data";
+import { Keys } from "./Keys";
 
 export function Settings() {
   return (
@@ -99,43 +99,6 @@ function Links() {
           </span>
         </div>
       ) : null}
-    </Section>
-  );
-}
-
-const KEYS: Column<Schemas["KeyName"]>[] = [
-  {
-    head: "Name",
-    cell: (one) => (
-      <span className="font-medium">
-        <Plain text={one.name} />
-      </span>
-    ),
-  },
-  {
-    head: "Begins with",
-    cell: (one) => (
-      <span className="font-mono text-[0.92em]">
-        <Plain text={`${one.begins}…`} />
-      </span>
-    ),
-  },
-  { head: "Made", cell: (one) => <Ago atMs={one.created_ms} /> },
-];
-
-function Keys() {
-  const found = useKeys();
-  return (
-    <Section title="Keys" about={found.data ? `Those of your company. What they are stands nowhere: only their fingerprints are kept. ${plural(found.data.sessions, "browser")} signed in.` : undefined}>
-      {found.isPending ? (
-        <Loading what="keys" />
-      ) : found.data === undefined ? (
-        <Failed error={found.error} again={() => void found.refetch()} />
-      ) : found.data.items.length === 0 ? (
-        <Empty icon="user" title="This server asks for no key" />
-      ) : (
-        <Table label="Keys" columns={KEYS} items={found.data.items} keyOf={(one) => `${one.name} ${one.begins} ${one.created_ms}`} />
-      )}
     </Section>
   );
 }

@@ -30,13 +30,14 @@ DELETE FROM api_keys WHERE prefix = :kind AND created_ms <= :before_ms;
 
 -- name: companies_with_keys
 -- All companies with their keys, those that were revoked too; a company without keys once, with none.
-SELECT c.id AS company, c.created_ms AS company_ms, k.hash, k.name, k.created_ms, k.revoked_ms
+SELECT c.id AS company, c.created_ms AS company_ms, k.hash, k.name, k.prefix, k.created_ms, k.revoked_ms
 FROM companies c LEFT JOIN api_keys k ON k.company = c.id AND k.prefix LIKE :keys
 ORDER BY c.id, k.created_ms, k.hash;
 
 -- name: keys_of
 -- The keys of one company, by their hashes.
-SELECT hash, name, created_ms, revoked_ms FROM api_keys WHERE company = :company AND prefix LIKE :keys ORDER BY hash;
+SELECT hash, name, prefix, created_ms, revoked_ms FROM api_keys
+WHERE company = :company AND prefix LIKE :keys ORDER BY hash;
 
 -- name: revoke_key
 -- Have a key open nothing any more; touches no row if that was said before.
