@@ -261,6 +261,52 @@ export function listTests({ test, house, open, ask, accessible, served }) {
     await page.close();
   });
 
+  test("what may be spent in a room is shown and set, and rights are said in words", async () => {
+    const { id: room } = await house.do("room", { what: "create", name: "the tunnel" });
+    await house.do("room", { what: "add_agent", room, agent: "scribe" });
+    const page = await open(`/rooms/${room}/members`);
+    await page.getByText("There is no cap for agents in this room").waitFor();
+    await page.getByRole("button", { name: "Set a budget" }).click();
+    const form = page.getByRole("dialog");
+    await form.getByRole("combobox", { name: "Of" }).selectOption("scribe");
+    await form.getByLabel("Dollars a day").fill("much");
+    await form.getByText("Dollars should be an amount").waitFor();
+    await form.getByLabel("Dollars a day").fill("2.5");
+    await form.getByLabel("Tokens a day").fill("1000000");
+    await accessible(page, "set a budget");
+    await form.getByRole("button", { name: "Set it" }).click();
+    const row = page.getByRole("table", { name: "Budgets" }).getByRole("row").filter({ hasText: "scribe in this room" });
+    await row.getByText("$0 of $2.50").waitFor();
+    await row.getByText("0 of 1,000,000").waitFor();
+    const budgets = async () => (await ask("/v1/room-budgets")).items.map((one) => [one.room, one.agent, one.usd, one.tokens]);
+    assert.deepEqual(await budgets(), [[room, "scribe", 2.5, 1_000_000]]);
+    await row.getByRole("button", { name: /Change the budget/ }).click();
+    await form.getByLabel("Tokens a day").fill("");
+    await form.getByRole("button", { name: "Set it" }).click();
+    await form.waitFor({ state: "detached" });
+    assert.deepEqual(await budgets(), [[room, "scribe", 2.5, null]]);
+    await row.getByRole("button", { name: /Remove the budget/ }).click();
+    await page.getByRole("alertdialog").getByRole("button", { name: "Remove it" }).click();
+    await page.getByText("There is no cap for agents in this room").waitFor();
+    assert.deepEqual(await budgets(), []);
+
+    await page.getByText("Your company said nothing, so this holds").waitFor();
+    await page.getByRole("button", { name: "Change the rights" }).click();
+    const said = { rules: [{ name: "orders", then: "hold", acts: ["create_task"], who: "default/scribe", by: { role: "buyers", quorum: 2 } }], roles: { buyers: ["ann", "bob"] } };
+    await page.getByLabel("Rights, as JSON").fill(JSON.stringify(said));
+    await page.getByRole("button", { name: "Set them" }).click();
+    const rules = page.getByRole("list", { name: /the first that fits counts/ });
+    await rules.getByText("default/scribe opens a task").waitFor();
+    await rules.getByText("yes of 2 people of default in the role buyers, within 7 d").waitFor();
+    await page.getByText("The role buyers:").waitFor();
+    await page.getByText("Where no rule fits").click();
+    await accessible(page, "budgets and rights");
+    await page.setViewportSize({ width: 390, height: 844 });
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "budgets and rights are wider than a narrow screen");
+    assert.deepEqual(page.problems, []);
+    await page.close();
+  });
+
   test("settings say how the server is and who may come in, and a link made there is good once", async () => {
     const page = await open("/settings");
     await page.getByText("Takes work").waitFor();

@@ -1,4 +1,4 @@
-/** Who is in a room, who is stopped, and what one's company said may be done. */
+/** Who is in a room, who is stopped, what may be spent, and what one's company said may be done. */
 
 import { type FormEvent, useState } from "react";
 import { api, taken } from "../api/client";
@@ -6,10 +6,12 @@ import { Ask } from "../design/Ask";
 import { Button } from "../design/Button";
 import { Icon } from "../design/icons";
 import { Section } from "../design/Section";
-import { Failed, Loading, Refusal } from "../design/States";
+import { Failed, Refusal } from "../design/States";
 import { Ago } from "../design/Time";
-import { Long, Plain } from "../text/Text";
-import { type Room, useMyCompany, useRights, useStops, useWriting } from "./data";
+import { Plain } from "../text/Text";
+import { Budgets } from "./Budgets";
+import { type Room, useMyCompany, useStops, useWriting } from "./data";
+import { Rights } from "./Rights";
 import { type Company as Of, companies } from "./stories";
 import { Company } from "./Whose";
 
@@ -30,6 +32,7 @@ export function Members({ room }: { room: Room }) {
         </ul>
       </Section>
       <Stops room={room} host={host} own={own} />
+      <Budgets room={room} />
       <Rights room={room} />
     </div>
   );
@@ -129,66 +132,6 @@ function Stops({ room, host, own }: { room: Room; host: boolean; own: string }) 
       <Refusal error={go.error} />
     </Section>
   );
-}
-
-function Rights({ room }: { room: Room }) {
-  const found = useRights(room.id);
-  const [editing, edit] = useState(false);
-  const set = useWriting(room.id, (text: string, { by }) =>
-    taken(api.PUT("/v1/rooms/{room}/rights", { params: { path: { room: room.id } }, body: { document: JSON.parse(text) as Record<string, never>, by } })),
-  );
-  const rights = found.data;
-  return (
-    <Section
-      title="Rights"
-      about="What your company says may be done, and on whose word. Other companies do not see it."
-      actions={
-        rights ? (
-          <Button icon="pencil" onClick={() => edit(true)}>
-            Change
-          </Button>
-        ) : undefined
-      }
-    >
-      {found.isPending ? (
-        <Loading what="rights" />
-      ) : rights === undefined ? (
-        <Failed error={found.error} again={() => void found.refetch()} />
-      ) : rights.revision === 0 ? (
-        <p className="px-4 py-3 text-sm text-quiet">Your company said nothing, so the defaults hold: what binds it, or would give its lines away, waits for its yes where others' text steered an agent; all else is allowed.</p>
-      ) : (
-        <div className="flex flex-col gap-2 p-4">
-          <p className="text-sm text-quiet">
-            Revision {rights.revision}, by <Plain text={rights.changed_by} /> <Ago atMs={rights.changed_ms} />
-          </p>
-          <Long text={JSON.stringify(rights.document, null, 2)} label="the document" />
-        </div>
-      )}
-      <Ask
-        open={editing}
-        title="Change the rights"
-        about="Rules in order, of which the first that fits counts, and roles. It takes the place of what was said before, and counts from the next act on."
-        field="Rights, as JSON"
-        given={JSON.stringify(rights && rights.revision > 0 ? rights.document : { rules: [], roles: {} }, null, 2)}
-        mono
-        verb="Set them"
-        busy={set.isPending}
-        error={set.error}
-        problem={problem}
-        close={() => edit(false)}
-        done={(text) => set.mutate(text, { onSuccess: () => edit(false) })}
-      />
-    </Section>
-  );
-}
-
-function problem(text: string): string {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? "" : "Rights are a JSON object with rules and roles.";
-  } catch (error) {
-    return `This is not JSON: ${error instanceof Error ? error.message : "it cannot be read"}.`;
-  }
 }
 
 function Invite({ room }: { room: Room }) {

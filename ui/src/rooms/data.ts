@@ -85,6 +85,11 @@ export function useRights(room: string) {
   return useQuery({ queryKey: ["in room", room, "rights"], queryFn: ({ signal }) => taken(api.GET("/v1/rooms/{room}/rights", { params: { path: { room } }, signal })) });
 }
 
+/** One's company's caps, in all rooms, and how they stand. */
+export function useBudgets() {
+  return useQuery({ queryKey: ["budgets"], queryFn: ({ signal }) => taken(api.GET("/v1/room-budgets", { signal })), refetchInterval: LOOK_MS * 5 });
+}
+
 export function useStops(room: string) {
   return useQuery({ queryKey: ["in room", room, "stops"], queryFn: ({ signal }) => taken(api.GET("/v1/rooms/{room}/stops", { params: { path: { room } }, signal })) });
 }
