@@ -322,11 +322,17 @@ def _read_definition(text: str) -> tuple[str, str, str]:
 
 async def _stirred(stir: asyncio.Event) -> bool:
     """Wait for a hint; False if none came for `POLL_SECONDS`. A timer that sets it costs less than `wait_for`."""
-    loop = asyncio.get_running_loop()
-    timer = loop.call_later(POLL_SECONDS, stir.set)
+    late = False
+
+    def look() -> None:
+        nonlocal late
+        late = True  # the clock does not tell: timers of some loops are early by it
+        stir.set()
+
+    timer = asyncio.get_running_loop().call_later(POLL_SECONDS, look)
     try:
         await stir.wait()
-        return timer.when() > loop.time()
+        return not late
     finally:
         timer.cancel()
 

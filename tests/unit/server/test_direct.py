@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from node_bench import PATIENCE, Hold, NodeBench, Script, node_over, spec, tool
 from perdure.core.events import Event
@@ -205,3 +206,18 @@ async def test_wait_returns_when_it_has_ended_and_at_once_if_it_had(
         await waiting
         await bench.api.wait(execution)
     assert (await bench.api.execution(execution)).state == "completed"
+
+
+def test_looks_that_find_it_going_on_end_no_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the loop that servers run on, whose timers may be early by its own clock."""
+    monkeypatch.setattr("perdure.server.direct.POLL_SECONDS", 0.003)
+
+    async def many_looks() -> bool:
+        async with node_over(tmp_path, [call("look"), say("done")]) as bench:
+            waiting = asyncio.ensure_future(bench.api.wait(await bench.start(tool("look"))))
+            done, _ = await asyncio.wait((waiting,), timeout=2)
+            waiting.cancel()
+            return bool(done)
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert not runner.run(many_looks())
