@@ -13,7 +13,7 @@ from bad_json import BAD_JSON
 from http_server import Server, serving
 from perdure.engine.look import deadlines
 from perdure.server.options import ServeOptions
-from perdure.server.routes import a2a, blobs, companies, hooks, room_files, rooms, screen
+from perdure.server.routes import a2a, blobs, companies, demo, hooks, room_files, rooms, screen
 from perdure.server.routes.control import router
 from perdure.server.routes.functions import WORKER_OPERATIONS as OPERATIONS
 from perdure.store.protocol import Reads
@@ -35,6 +35,7 @@ def every_route() -> list[tuple[str, str]]:
             hooks.router,
             blobs.router,
             screen.router,
+            demo.router,
             a2a.router,
         )
         for route in group.routes
@@ -66,7 +67,7 @@ async def ask(server: Server, method: str, path: str, **headers: str) -> Reply:
 
 
 def test_the_route_table_is_the_one_we_know() -> None:
-    assert len(CLOSED) == 116
+    assert len(CLOSED) == 119
     assert {method for method, _ in CLOSED} == {"DELETE", "GET", "POST", "PUT"}
 
 

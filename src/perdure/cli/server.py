@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from perdure.agent.agent import Agent
+    from perdure.demo.parcels import ParcelsDemo
     from perdure.models.scripted import Script
     from perdure.server.node import Node, Parts
     from perdure.server.options import ServeOptions
@@ -69,6 +70,14 @@ ToolEnv = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME", help="A variable that headers of such tools may refer to as ${env:NAME}. May be repeated."
+    ),
+]
+NoDemo = Annotated[
+    bool,
+    typer.Option(
+        "--no-demo",
+        help="Offer no crash demo in the web UI. Only a server on loopback that shares its store with no other offers "
+        "one, to the admin key.",
     ),
 ]
 NoAuth = Annotated[bool, typer.Option("--insecure-no-auth", help="Ask for no key. Only on loopback.")]
@@ -125,6 +134,7 @@ def server(
     max_value_mb: MaxValue = 64,
     allow_private_http: AllowPrivate = False,
     tool_env: ToolEnv = None,
+    no_demo: NoDemo = False,
     log_level: LogLevel = "info",
     as_json: AsJson = False,
     script: Annotated[list[str] | None, typer.Option(hidden=True, metavar="NAME=MODULE:SCRIPT")] = None,
@@ -161,15 +171,11 @@ def server(
         max_value_bytes=max_value_mb * 1024 * 1024,
         tools=tools_by(os.environ, tool_env or (), allow_private=allow_private_http),
         as_json=as_json,
+        no_demo=no_demo,
     )
     node, shown = _open(plan)
     plan = replace(plan, store=shown, options=replace(plan.options, state_file=_state_file(node)))
-    left_running = run(_serve(plan, node))
-    if left_running:
-        # Threads that cannot be stopped would keep the process, and the store with it.
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(0)
+    _leave(run(_serve(plan, node)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +192,7 @@ class Plan:
     max_value_bytes: int
     tools: ServerTools
     as_json: bool
+    no_demo: bool
 
 
 def _open(plan: Plan) -> tuple[Node, str]:
@@ -198,7 +205,7 @@ def _open(plan: Plan) -> tuple[Node, str]:
     from perdure.server.server_keys import keys_by
     from perdure.system import SystemClock, SystemRandom
 
-    models = Catalog(scripted=plan.scripts)
+    models = Catalog(scripted=_demo_scripts(plan) | plan.scripts)
     options = ExecutorOptions(lease_ms=plan.lease_ms, delivery_floor=floor_of(plan.delivery_floor))
     parts = Parts(
         models,
@@ -261,26 +268,40 @@ async def _serve(plan: Plan, node: Node) -> int:
     from perdure.system import settle_memory
 
     worker = local_worker(node, plan.agents) if plan.agents else None
+    demo: ParcelsDemo | None = None
 
     def ready(ready: Ready) -> None:
         node.public_url = plan.options.public_url or ready.url
         node.announce(ready.url, key=ready.key or None, kind="server")
+        if demo:
+            demo.open(ready.url, ready.key)
         settle_memory()
         _tell_ready(plan, node, ready)
 
     node.public_url = plan.options.public_url
     node.start()
     try:
+        demo = _demo(plan, node)
         work = asyncio.create_task(worker.run(), name="worker") if worker else None
         try:
-            await serve(node, plan.options, on_ready=ready)
+            await serve(node, plan.options, on_ready=ready, demo=demo)
         finally:
+            if demo:
+                await demo.aclose()
             if worker and work:
                 worker.stop(plan.options.drain_seconds if node.failure is None else 0)
                 await work
     finally:
         await asyncio.to_thread(node.stop)
     return worker.left_running if worker else 0
+
+
+def _leave(left_running: int) -> None:
+    """End the process if threads that cannot be stopped would keep it, and the store with it."""
+    if left_running:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
 
 
 def _tell_ready(plan: Plan, node: Node, ready: Ready) -> None:
@@ -302,6 +323,23 @@ def _tell_ready(plan: Plan, node: Node, ready: Ready) -> None:
     from perdure.cli.show_server import show_ready
 
     show_ready(plan, node, ready)
+
+
+def _demo(plan: Plan, node: Node) -> ParcelsDemo | None:
+    """Return the crash demo that browsers are offered. Other servers of a shared store would know no script of ours."""
+    from perdure.demo.parcels import ParcelsDemo
+    from perdure.server.auth import ADMIN
+    from perdure.server.listen import stays_here
+
+    if plan.no_demo or node.shared or not stays_here(plan.options):
+        return None
+    return ParcelsDemo(node.api(ADMIN.company))
+
+
+def _demo_scripts(plan: Plan) -> dict[str, Script]:
+    from perdure.demo.parcels_script import NAME, reply
+
+    return {} if plan.no_demo else {NAME: reply}
 
 
 def _scripts(given: Sequence[str]) -> dict[str, Script]:

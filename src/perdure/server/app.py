@@ -23,6 +23,7 @@ from perdure.server.a2a_door import A2aDoor, is_a2a
 from perdure.server.auth import Gate, KeyGate, OpenGate
 from perdure.server.backend import Backend
 from perdure.server.call import CALL, Call
+from perdure.server.crash_demo import CrashDemo
 from perdure.server.guard import ClientGone, Guard, Head
 from perdure.server.logins import Logins, new_link
 from perdure.server.mcp_door import McpDoor
@@ -31,7 +32,7 @@ from perdure.server.open_tokens import OpenTokens, secret_in
 from perdure.server.options import ServeOptions
 from perdure.server.pages import pages, send_page
 from perdure.server.reply import error_headers, send_error, send_json
-from perdure.server.routes import a2a, blobs, companies, control, hooks, room_files, rooms, screen
+from perdure.server.routes import a2a, blobs, companies, control, demo, hooks, room_files, rooms, screen
 from perdure.server.routes.functions import WORKER_OPERATIONS
 from perdure.server.stream import Streams
 from perdure.system import SystemClock, SystemRandom
@@ -56,9 +57,10 @@ class App:
         clock: Clock | None = None,
         random: Random | None = None,
         gate: Gate | None = None,
+        demo: CrashDemo | None = None,
     ) -> None:
         """`gate` says who asks; by default the store's keys and the sessions of browsers do, or nobody where `options`
-        ask for none."""
+        ask for none. `demo`: what is played for whoever runs the server."""
         options = options or ServeOptions()
         self._backend = backend
         self._limits = options.limits
@@ -73,6 +75,7 @@ class App:
         self._hooks = OpenHooks(backend, clock)
         self._mcp = McpDoor()
         self._a2a = A2aDoor(backend, options.public_url)
+        self._demo = demo
         self._control = control_app(backend.info().version)
 
     def drain(self) -> None:
@@ -157,6 +160,7 @@ class App:
             changes=self._backend.changes(principal.company),
             known_by="nothing" if isinstance(self._gate, OpenGate) else known_by,
             new_link=partial(new_link, self._backend, principal, self._random),
+            demo=self._demo,
         )
 
     async def _sign(self, method: str, head: Head, receive: Receive, send: Send) -> None:
@@ -216,6 +220,7 @@ def control_app(version: str) -> FastAPI:
     app.include_router(companies.router)
     app.include_router(a2a.router)
     app.include_router(hooks.router)
+    app.include_router(demo.router)
     described: list[bytes] = []
 
     async def description(request: Request) -> Response:

@@ -12,6 +12,7 @@ from starlette.types import Receive, Send
 from perdure.core.companies import SPEAKS_FOR_ALL
 from perdure.engine.keys import Principal
 from perdure.server.changes import Changes
+from perdure.server.crash_demo import CrashDemo
 from perdure.server.guard import Head
 from perdure.server.options import Limits
 from perdure.server.stream import Streams
@@ -45,6 +46,8 @@ class Call:
     """What said whose request it is."""
     new_link: Callable[[], Awaitable[LinkView]]
     """Make a link that signs a browser in as the caller."""
+    demo: CrashDemo | None = None
+    """The crash demo that this server plays for whoever runs it; None: it plays none."""
 
     def by(self, given: str) -> str:
         """Return who is to stand in the log: the key's name, to which the caller may add one.

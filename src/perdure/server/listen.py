@@ -42,6 +42,12 @@ def bind(options: ServeOptions) -> socket.socket:
     return listener
 
 
+def stays_here(options: ServeOptions) -> bool:
+    """Say whether such a server is there for this machine alone. Raises `UserError` (`cannot_bind`)."""
+    address = _resolve(options)[1]
+    return ipaddress.ip_address(address).is_loopback and not options.public_url and not options.hosts
+
+
 def url_of(listener: socket.socket) -> str:
     """Return the address for clients on this machine."""
     host, port = listener.getsockname()[:2]

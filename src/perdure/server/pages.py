@@ -14,7 +14,7 @@ from starlette.types import Scope, Send
 FOLDER = Path(__file__).with_name("web")
 """Not in the repository: made by `./dev ui`, and part of every wheel and sdist."""
 PAGES = frozenset(
-    {"login", "executions", "approvals", "compare", "workers", "agents", "schedules", "rooms", "settings"}
+    {"login", "executions", "approvals", "compare", "workers", "agents", "schedules", "rooms", "settings", "demo"}
 )
 """First parts of the addresses that the UI shows something at. All else that is no file is the API's to answer."""
 

@@ -24,6 +24,7 @@ from perdure.server.app import App
 from perdure.server.auth import ADMIN, AdminKey, Gate, admin_key
 from perdure.server.backend import Backend
 from perdure.server.connection import WatchedProtocol, protocol_for
+from perdure.server.crash_demo import CrashDemo
 from perdure.server.listen import bind, room_for, url_of
 from perdure.server.logins import new_link
 from perdure.server.options import ServeOptions
@@ -61,8 +62,9 @@ async def serve(
     stop: asyncio.Event | None = None,
     clock: Clock | None = None,
     random: Random | None = None,
+    demo: CrashDemo | None = None,
 ) -> None:
-    """Serve until SIGTERM, SIGINT or `stop`. The backend is open, and its owner closes it afterwards.
+    """Serve until SIGTERM, SIGINT or `stop`. The backend is open, and its owner closes it and `demo` afterwards.
 
     Raises `UserError` (`port_in_use`, `unsafe_bind`, `cannot_bind`, `state_file_refused`) before anything is served,
     and the backend's `StoreFailed`, after leaving in order, if its store failed. Signals reach it only on the main
@@ -73,7 +75,8 @@ async def serve(
         random = random or SystemRandom()
         key = await _key(backend, options, random)
         login = (options.public_url or url) + (await new_link(backend, ADMIN, random)).path if options.auth else ""
-        server = _Server(backend, options, App(backend, options, clock=clock or SystemClock(), random=random))
+        app = App(backend, options, clock=clock or SystemClock(), random=random, demo=demo)
+        server = _Server(backend, options, app)
 
         def started() -> None:
             _write_state(backend, options, url, key)

@@ -100,6 +100,8 @@ SESSION = "/v1/session"
 """A browser's: it begins with a link, and needs no key."""
 LINKS = "/v1/session/links"
 KEYS = "/v1/keys"
+DEMO = "/v1/demo"
+DEMO_KILL = "/v1/demo/kill"
 
 MCP = "/mcp"
 """Rooms for programs that speak MCP."""

@@ -9,7 +9,7 @@ import socket
 import pytest
 
 from perdure.errors import UserError
-from perdure.server.listen import bind, room_for, url_of
+from perdure.server.listen import bind, room_for, stays_here, url_of
 from perdure.server.options import Limits, ServeOptions
 
 
@@ -60,3 +60,11 @@ def test_connections_leave_files_for_the_rest(monkeypatch: pytest.MonkeyPatch) -
     assert room_for(Limits(connections=4096)).connections == 1024 - 128
     assert asked == [(1024, 1024)]
     assert room_for(Limits(connections=100)).connections == 100
+
+
+def test_a_server_is_for_this_machine_alone_unless_anything_says_otherwise() -> None:
+    assert stays_here(ServeOptions())
+    assert stays_here(ServeOptions(host="localhost"))
+    assert not stays_here(ServeOptions(host="0.0.0.0"))
+    assert not stays_here(ServeOptions(hosts=("perdure.example",)))
+    assert not stays_here(ServeOptions(public_url="https://perdure.example"))
