@@ -181,6 +181,7 @@ async def test_the_pages_are_open_and_hold_nothing_but_themselves(tmp_path: Path
             "/schedules",
             "/rooms/rm_1/files",
             "/settings",
+            "/demo",
             "/login",
         ):
             reply = await ask(server, "GET", path)

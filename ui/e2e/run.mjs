@@ -71,9 +71,47 @@ test("a link signs a browser in once, and is gone from the address", async () =>
   await page.close();
 });
 
-test("the list is live, and is narrowed by its address", async () => {
+test("a worker is killed from the page of an empty store, another goes on, and nothing was done twice", async () => {
   const page = await open("/executions");
   await page.getByText("Nothing has run yet").waitFor();
+  const begin = page.getByRole("button", { name: "Start the crash demo" });
+  await begin.waitFor();
+  await accessible(page, "the first run");
+  await begin.click();
+  await page.waitForURL(/\/demo$/);
+  const workers = page.getByRole("list", { name: "Workers" }).getByRole("listitem");
+  await workers.first().getByText("Serving").waitFor();
+  await accessible(page, "the demo");
+  const { execution, workers: [first] } = await ask("/v1/demo");
+  await until("a call under way", async () => (await ask(`/v1/executions/${execution}/tasks`)).items.some((one) => one.state === "leased"));
+  await page.getByRole("button", { name: "Kill the worker" }).click();
+  await workers.first().getByText("Killed by SIGKILL").waitFor();
+  assert.throws(() => process.kill(first.pid, 0), { code: "ESRCH" });
+  await page.getByText("No worker is there.").waitFor();
+  await page.getByText("killed here").waitFor();
+  assert.ok(await page.getByRole("button", { name: "Kill the worker" }).isDisabled());
+  await accessible(page, "the demo, its worker killed");
+  await workers.nth(1).getByText("Serving").waitFor();
+  const table = page.getByRole("table", { name: "What came of it" });
+  const { steps } = await ask("/v1/demo");
+  await table.getByRole("row", { name: `Steps recorded ${steps}` }).waitFor();
+  await table.getByRole("row", { name: "Recorded steps that were run again 0" }).waitFor();
+  await table.getByRole("row", { name: "Model replies that may have been paid twice 0" }).waitFor();
+  const { items } = await ask(`/v1/executions/${execution}/events?limit=1000`);
+  const lost = items.filter((one) => one.kind === "attempt_lost").length;
+  await table.getByRole("row", { name: `made again by the next ${lost}` }).waitFor();
+  await page.getByText("nothing was done or paid twice").waitFor();
+  await accessible(page, "the demo, ended");
+  await page.getByRole("button", { name: "Play it again" }).waitFor();
+  const after = await ask("/v1/demo");
+  assert.deepEqual(after.workers.map((one) => one.killed), [true, false]);
+  for (const { pid } of after.workers) assert.throws(() => process.kill(pid, 0), { code: "ESRCH" });
+  assert.deepEqual(page.problems, []);
+  await page.close();
+});
+
+test("the list is live, and is narrowed by its address", async () => {
+  const page = await open("/executions");
   const id = await house.start("desk", "Order 1234 never arrived.", ["vip"]);
   const row = page.locator(`[data-execution="${id}"]`);
   await row.getByText("Waiting").waitFor();

@@ -18,6 +18,7 @@ import { Shell } from "./Shell";
 const Agent = lazy(async () => ({ default: (await import("../agents/Agent")).Agent }));
 const Agents = lazy(async () => ({ default: (await import("../agents/Agents")).Agents }));
 const Compare = lazy(async () => ({ default: (await import("../compare/Compare")).Compare }));
+const Demo = lazy(async () => ({ default: (await import("../demo/Demo")).Demo }));
 const Room = lazy(async () => ({ default: (await import("../rooms/Room")).Room }));
 const Rooms = lazy(async () => ({ default: (await import("../rooms/Rooms")).Rooms }));
 const Schedules = lazy(async () => ({ default: (await import("../schedules/Schedules")).Schedules }));
@@ -86,6 +87,7 @@ function Door() {
             <Route path="/rooms/:id/:tab?">{({ id, tab }) => <Room key={id} id={id} tab={tab ?? ""} />}</Route>
             <Route path="/settings" component={Settings} />
             <Route path="/schedules" component={Schedules} />
+            <Route path="/demo" component={Demo} />
             <Route>
               <Empty icon="question" title="There is no such page">
                 The address names nothing that is here.

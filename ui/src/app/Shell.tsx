@@ -165,6 +165,9 @@ function Browser({ session }: { session: Schemas["SessionView"] }) {
       <Choice label="Look" value={theme === "" ? "as the system" : theme} onClick={() => setTheme(next)} />
       <Choice label="Rows" value={density === "dense" ? "dense" : "roomy"} onClick={() => setDensity(density === "dense" ? "" : "dense")} />
       <Choice label="Times in" value={zone === "utc" ? "UTC" : "local time"} onClick={() => setZone(zone === "utc" ? "local" : "utc")} />
+      <Link href="/demo" className="flex min-h-9 items-center rounded-md px-2 hover:bg-hover">
+        Crash demo
+      </Link>
       {session.by === "session" ? <Choice label="Sign out" value="" onClick={() => void leave()} /> : null}
     </Drop>
   );

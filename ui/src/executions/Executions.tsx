@@ -44,6 +44,7 @@ export function Executions() {
   useEffect(() => {
     if (filter.text && few && more) more();
   }, [filter.text, few, more]);
+  const first = !list.isPending && !list.isError && list.items.length === 0 && write(filter) === "";
   const looking = list.isPending || (list.items.length === 0 && (list.isFetchingNextPage || more !== null));
 
   return (
@@ -54,7 +55,7 @@ export function Executions() {
       </div>
       <Filters filter={filter} change={change} />
       <Views filter={filter} change={change} />
-      <section aria-label="List of executions" className="card flex min-h-0 flex-1 flex-col overflow-hidden max-md:min-h-[26rem]">
+      <section aria-label="List of executions" className={`card flex flex-1 flex-col overflow-hidden ${first ? "shrink-0 basis-auto" : "min-h-0 max-md:min-h-[26rem]"}`}>
         {looking ? (
           <Loading what="executions" />
         ) : list.isError && list.items.length === 0 ? (

@@ -26,3 +26,13 @@ export function Id({ id, short = false }: { id: string; short?: boolean }) {
     </span>
   );
 }
+
+/** A command as one types it, to be taken along. */
+export function Command({ text }: { text: string }) {
+  return (
+    <div className="mt-2 flex items-center gap-1 rounded-md bg-sunken pr-1 pl-3">
+      <code className="min-w-0 flex-1 py-2 font-mono text-sm">{text}</code>
+      <CopyButton text={text} label={`Copy ${text}`} />
+    </div>
+  );
+}
