@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { browserPath, House, openBrowser, until } from "./house.mjs";
 import { listTests } from "./lists.mjs";
+import { noticeTests } from "./notices.mjs";
 
 if (!browserPath()) {
   console.log("skipped: there is no Chromium here; name one with CHROMIUM=/path/to/it");
@@ -19,8 +20,10 @@ browser.on("request", (request) => {
   if (address.origin !== house.url && !["blob:", "data:"].includes(address.protocol)) elsewhere.push(request.url());
 });
 
-async function open(path) {
+// `first`: what runs in the page before anything of ours does.
+async function open(path, first) {
   const page = await browser.newPage();
+  if (first) await page.addInitScript(first);
   page.problems = [];
   page.on("pageerror", (error) => page.problems.push(error.message));
   page.on("console", (message) => /Content Security Policy|Trusted/i.test(message.text()) && page.problems.push(message.text()));
@@ -452,11 +455,12 @@ test("tabs share one connection", async () => {
   const pages = [await open("/executions"), await open("/executions"), await open("/approvals")];
   for (const page of pages) await page.getByText("Live").waitFor();
   const found = await Promise.all(pages.map((page) => page.evaluate(() => performance.getEntriesByType("resource").filter((one) => one.name.includes("/v1/feed")).length)));
-  const held = await pages[0].evaluate(async () => (await navigator.locks.query()).held?.length);
+  const held = await pages[0].evaluate(async () => (await navigator.locks.query()).held?.filter((one) => one.name === "perdure.live").length);
   assert.equal(held, 1, `locks held; feeds opened: ${found}`);
   for (const page of pages) await page.close();
 });
 
+noticeTests({ test, house, browser, open, ask, accessible, served });
 listTests({ test, house, open, ask, accessible, served });
 
 let failed = 0;

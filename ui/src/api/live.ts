@@ -46,6 +46,11 @@ export class Live {
     void navigator.locks.request(CHANNEL, () => this.lead());
   }
 
+  /** Whether this tab has the stream, for all tabs of the browser. */
+  get leads(): boolean {
+    return this.stream !== null;
+  }
+
   listen(listener: (message: Message) => void): () => void {
     this.listeners.add(listener);
     return () => void this.listeners.delete(listener);

@@ -5,10 +5,13 @@ import { type ReactNode, useEffect, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { api, type Schemas, taken } from "../api/client";
 import { live } from "../api/live";
+import { lookOn } from "../api/looking";
 import type { State } from "../api/stream";
 import { Drop } from "../design/Drop";
 import { Icon, type IconName } from "../design/icons";
-import { useDensity, useTheme, useZone } from "../design/settings";
+import { useDensity, useKept, useTheme, useZone } from "../design/settings";
+import { useTelling } from "../approvals/notices";
+import { titled, unseen } from "../approvals/unseen";
 
 const PAGES: readonly { readonly href: string; readonly icon: IconName; readonly label: string }[] = [
   { href: "/executions", icon: "list", label: "Executions" },
@@ -34,12 +37,12 @@ export function Shell({ session, children }: { session: Schemas["SessionView"]; 
         <nav aria-label="Pages">
           <div className="flex gap-0.5 max-lg:hidden">
             {PAGES.map((one) => (
-              <Page key={one.href} {...one} badge={one.href === "/approvals" ? <Badge n={waiting} /> : null} />
+              <Page key={one.href} {...one} badge={one.href === "/approvals" ? <Badge {...waiting} /> : null} />
             ))}
           </div>
           <Drop className="lg:hidden" side="left" label="Pages" summary={<Here waiting={waiting} />}>
             {PAGES.map((one) => (
-              <Page key={one.href} {...one} badge={one.href === "/approvals" ? <Badge n={waiting} /> : null} />
+              <Page key={one.href} {...one} badge={one.href === "/approvals" ? <Badge {...waiting} /> : null} />
             ))}
           </Drop>
         </nav>
@@ -71,19 +74,22 @@ function Page({ href, icon, label, badge }: { href: string; icon: IconName; labe
 }
 
 /** Which page this is, where there is no room to name them all. */
-function Here({ waiting }: { waiting: number }) {
+function Here({ waiting }: { waiting: Waiting }) {
   const [place] = useLocation();
   const here = PAGES.find((one) => place.startsWith(one.href));
   return (
     <>
       <Icon name="menu" /> <span className="text-ink">{here?.label ?? "Pages"}</span>
-      <Badge n={waiting} />
+      <Badge {...waiting} />
     </>
   );
 }
 
-/** How many decisions are waited for; also in the tab's title, for whoever looks at another page. */
-function useWaiting(): number {
+/** How many decisions are waited for, and how many of them this browser has not shown yet. */
+type Waiting = { readonly open: number; readonly fresh: number };
+
+/** Told beside the page's name, and what is new also by the tab's title and icon, for whoever looks elsewhere. */
+function useWaiting(): Waiting {
   const client = useQueryClient();
   const open = useQuery({ queryKey: ["approvals", "open"], queryFn: ({ signal }) => taken(api.GET("/v1/approvals", { signal })) });
   useEffect(
@@ -93,19 +99,25 @@ function useWaiting(): number {
       }),
     [client],
   );
-  const n = open.data?.items.length ?? 0;
+  const [seen] = useKept("seen-approvals");
+  const items = open.data?.items;
+  const fresh = unseen(items ?? [], seen).length;
+  useTelling(items);
+  useEffect(lookOn, []);
   useEffect(() => {
-    document.title = n > 0 ? `(${n}) Perdure` : "Perdure";
-  }, [n]);
-  return n;
+    document.title = titled(fresh);
+    const icon = document.querySelector<HTMLLinkElement>("link[rel=icon]");
+    if (icon) icon.href = fresh > 0 ? "/icon-waiting.svg" : "/icon.svg";
+  }, [fresh]);
+  return { open: items?.length ?? 0, fresh };
 }
 
-function Badge({ n }: { n: number }) {
-  if (n === 0) return null;
+function Badge({ open, fresh }: Waiting) {
+  if (open === 0) return null;
   return (
-    <span className="rounded-full bg-accent-fill px-1.5 text-xs font-semibold text-on-accent tabular-nums">
-      {n}
-      <span className="sr-only"> waiting</span>
+    <span className={`rounded-full border px-1.5 text-xs font-semibold tabular-nums ${fresh > 0 ? "border-transparent bg-accent-fill text-on-accent" : "border-edge text-quiet"}`}>
+      {fresh > 0 ? fresh : open}
+      <span className="sr-only">{fresh > 0 ? ` new, ${open} waiting` : " waiting"}</span>
     </span>
   );
 }

@@ -8,10 +8,12 @@ import { Empty, Failed, Loading } from "../design/States";
 import { Status } from "../design/Status";
 import { Ago } from "../design/Time";
 import { useMyName } from "../design/settings";
+import { Button } from "../design/Button";
 import { Id } from "../text/Copy";
 import { Plain } from "../text/Text";
 import { Card } from "./Card";
-import { lastApproved, useApprovals, useDecided } from "./data";
+import { lastApproved, useApprovals, useDecided, useSeeing } from "./data";
+import { useNotices } from "./notices";
 
 export function Approvals({ chosen }: { chosen: string }) {
   const open = useApprovals();
@@ -21,6 +23,11 @@ export function Approvals({ chosen }: { chosen: string }) {
   const waiting = open.data?.items ?? [];
   const at = Math.max(0, waiting.findIndex((one) => one.id === chosen));
 
+  useSeeing(waiting);
+  const there = waiting.some((one) => one.id === chosen);
+  useEffect(() => {
+    if (there) document.getElementById(chosen)?.focus(); // whoever came by its address looks at it first
+  }, [chosen, there]);
   useEffect(() => {
     const step = (event: KeyboardEvent): void => {
       const typing = event.target instanceof HTMLElement && event.target.closest("input, textarea, select, [role=dialog]");
@@ -36,8 +43,9 @@ export function Approvals({ chosen }: { chosen: string }) {
 
   return (
     <div className="mx-auto flex w-full max-w-3xl flex-col gap-4">
-      <div className="flex flex-wrap items-center justify-between gap-3">
-        <h1 className="text-xl font-semibold">Approvals</h1>
+      <div className="flex flex-wrap items-center gap-x-4 gap-y-2">
+        <h1 className="mr-auto text-xl font-semibold">Approvals</h1>
+        <Notify />
         <Name />
       </div>
       {told ? (
@@ -69,6 +77,18 @@ export function Approvals({ chosen }: { chosen: string }) {
       )}
       <Recent decided={decided} />
     </div>
+  );
+}
+
+/** Whether the system tells of new ones while nobody looks. The browser asks only when somebody wants it. */
+function Notify() {
+  const [notices, turn] = useNotices();
+  if (notices === "none") return null;
+  if (notices === "blocked") return <p className="text-sm text-quiet">This browser blocks notifications of this page.</p>;
+  return (
+    <Button icon={notices === "on" ? "check" : "bell"} aria-pressed={notices === "on"} onClick={() => turn(notices !== "on")}>
+      Notify me
+    </Button>
   );
 }
 

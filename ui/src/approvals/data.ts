@@ -1,7 +1,9 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useMemo } from "react";
+import { useEffect, useMemo } from "react";
 import { api, type Approval, type Schemas, taken } from "../api/client";
 import { ApiError } from "../api/errors";
+import { useKept } from "../design/settings";
+import { shown } from "./unseen";
 
 const MOST = 1_000;
 
@@ -9,6 +11,20 @@ export type Verb = Schemas["DecisionBody"]["decision"];
 
 export function useApprovals() {
   return useQuery({ queryKey: ["approvals", "open"], queryFn: ({ signal }) => taken(api.GET("/v1/approvals", { signal })) });
+}
+
+/** Keep that these are shown here, once somebody looks at the page. */
+export function useSeeing(open: readonly Approval[]): void {
+  const [seen, keep] = useKept("seen-approvals");
+  useEffect(() => {
+    const look = (): void => {
+      const now = shown(open, seen);
+      if (document.visibilityState === "visible" && now !== seen) keep(now);
+    };
+    look();
+    document.addEventListener("visibilitychange", look);
+    return () => document.removeEventListener("visibilitychange", look);
+  }, [open, seen, keep]);
 }
 
 /** Those that were decided, newest first: what was last agreed to for a tool is what the next call is held against. */

@@ -5,6 +5,10 @@ import type { Zone } from "../text/time";
 
 const listeners = new Set<() => void>();
 
+addEventListener("storage", (event) => {
+  if (event.key?.startsWith("perdure.")) show(event.key.slice("perdure.".length), event.newValue ?? "");
+});
+
 function kept(name: string): string {
   try {
     return localStorage.getItem(`perdure.${name}`) ?? "";
@@ -20,6 +24,11 @@ function keep(name: string, value: string): void {
   } catch {
     // No storage in this browser: it counts for this page only.
   }
+  show(name, value);
+}
+
+/** Have a setting hold here, whichever tab it was made in. */
+function show(name: string, value: string): void {
   if (name === "theme" || name === "density") {
     if (value) document.documentElement.dataset[name] = value;
     else delete document.documentElement.dataset[name];

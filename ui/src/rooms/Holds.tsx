@@ -3,6 +3,7 @@
 import { useState } from "react";
 import type { Approval } from "../api/client";
 import { Card } from "../approvals/Card";
+import { useSeeing } from "../approvals/data";
 import { Icon } from "../design/icons";
 import { Plain } from "../text/Text";
 import { plural } from "../text/time";
@@ -10,12 +11,15 @@ import { plural } from "../text/time";
 /** What the name of an act begins with, where it is shown to whoever is asked. */
 const ACT = "room.";
 
+const NONE: readonly Approval[] = [];
+
 export function holdsOf(approvals: readonly Approval[], room: string): Approval[] {
   return approvals.filter((one) => one.tool.startsWith(ACT) && one.args["room"] === room);
 }
 
 export function Holds({ holds, open }: { holds: readonly Approval[]; open: boolean }) {
   const [told, tell] = useState("");
+  useSeeing(open ? holds : NONE);
   return (
     <section aria-label="What waits for a yes">
       <details open={open}>
