@@ -388,6 +388,12 @@ export function listTests({ test, house, open, ask, accessible, served }) {
       assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${name} is wider than the screen`);
       await accessible(page, `${name}, narrow`);
     }
+    const id = await house.start("desk", "Order 1234 never arrived.");
+    await page.goto(`${house.url}/executions/${id}/effects`);
+    const last = page.getByRole("tab", { name: "Effects" });
+    await last.waitFor();
+    const { x, width } = await last.boundingBox();
+    assert.ok(x >= 0 && x + width <= 390, `the tab that is open is at ${x}`);
     await page.close();
   });
 }

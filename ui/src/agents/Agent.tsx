@@ -169,7 +169,7 @@ function Tool({ tool }: { tool: Record<string, unknown> }) {
           <span className="font-mono font-medium">
             <Plain text={String(tool["name"])} />
           </span>
-          <span className="min-w-0 flex-1 truncate text-quiet">
+          <span className="min-w-0 flex-1 truncate text-quiet max-sm:order-last max-sm:basis-full max-sm:whitespace-normal">
             <Plain text={String(tool["description"] ?? "").split("\n")[0] ?? ""} />
           </span>
           <span className="text-xs text-quiet">{facts.join(" · ")}</span>

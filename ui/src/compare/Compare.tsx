@@ -72,13 +72,13 @@ function Sums({ left, right, found }: { left: Execution; right: Execution; found
   ];
   return (
     <div className="card overflow-x-auto" tabIndex={0} role="region" aria-label="Sums">
-      <table className="w-full min-w-[22rem] border-collapse text-sm">
+      <table className="w-full border-collapse text-sm max-sm:text-xs">
         <thead>
           <tr className="text-left align-bottom">
-            <td className="border-b border-line px-3 py-2" />
+            <td className="border-b border-line px-3 py-2 max-sm:px-1.5" />
             <Whose side="Left" view={left} />
             <Whose side="Right" view={right} />
-            <th scope="col" className="border-b border-line px-3 py-2 text-xs font-medium whitespace-nowrap text-quiet">
+            <th scope="col" className="border-b border-line px-3 py-2 max-sm:px-1.5 text-xs font-medium whitespace-nowrap text-quiet">
               Difference
             </th>
           </tr>
@@ -86,12 +86,12 @@ function Sums({ left, right, found }: { left: Execution; right: Execution; found
         <tbody>
           {facts.map((one) => (
             <tr key={one.name}>
-              <th scope="row" className="border-b border-line px-3 py-1.5 text-left font-medium whitespace-nowrap text-quiet">
+              <th scope="row" className="border-b border-line px-3 py-1.5 max-sm:px-1.5 text-left font-medium whitespace-nowrap text-quiet">
                 {one.name}
               </th>
-              <td className="border-b border-line px-3 py-1.5 tabular-nums">{one.left}</td>
-              <td className="border-b border-line px-3 py-1.5 tabular-nums">{one.right}</td>
-              <td className="border-b border-line px-3 py-1.5 whitespace-nowrap text-quiet tabular-nums">{one.difference}</td>
+              <td className="border-b border-line px-3 py-1.5 max-sm:px-1.5 tabular-nums">{one.left}</td>
+              <td className="border-b border-line px-3 py-1.5 max-sm:px-1.5 tabular-nums">{one.right}</td>
+              <td className="border-b border-line px-3 py-1.5 max-sm:px-1.5 whitespace-nowrap text-quiet tabular-nums">{one.difference}</td>
             </tr>
           ))}
         </tbody>
@@ -103,12 +103,12 @@ function Sums({ left, right, found }: { left: Execution; right: Execution; found
 
 function Whose({ side, view }: { side: string; view: Execution }) {
   return (
-    <th scope="col" className="border-b border-line px-3 py-2 font-medium">
+    <th scope="col" className="border-b border-line px-3 py-2 max-sm:px-1.5 font-medium">
       <span className="block text-xs text-quiet">{side}</span>
       <span className="mr-2">
         <Plain text={view.agent} />
       </span>
-      <Link href={`/executions/${view.id}`} className="inline-block font-normal whitespace-nowrap text-accent underline underline-offset-2">
+      <Link href={`/executions/${view.id}`} className="inline-block font-normal text-accent underline underline-offset-2">
         <Id id={view.id} short />
       </Link>
     </th>

@@ -4,6 +4,7 @@ import { Tabs } from "@base-ui/react/tabs";
 import { lazy, Suspense, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { Failed, Loading } from "../design/States";
+import { TabBar } from "../design/TabBar";
 import { Icon } from "../design/icons";
 import { Conversation } from "./Conversation";
 import { Effects } from "./Effects";
@@ -47,17 +48,7 @@ export function Execution({ id, tab }: { id: string; tab: string }) {
         </Link>
         <Header view={view.data} story={story} />
         <Tabs.Root value={open} onValueChange={(next: Tab) => go(`/executions/${id}${next === first ? "" : `/${next}`}`)} className="flex flex-col gap-3">
-          <Tabs.List className="flex gap-1 overflow-x-auto border-b border-line" aria-label="What is shown of it">
-            {tabs.map((one) => (
-              <Tabs.Tab
-                key={one}
-                value={one}
-                className="-mb-px min-h-10 border-b-2 border-transparent px-3 text-sm font-medium whitespace-nowrap text-quiet hover:text-ink aria-selected:border-accent aria-selected:text-ink"
-              >
-                {WORDS[one]}
-              </Tabs.Tab>
-            ))}
-          </Tabs.List>
+          <TabBar label="What is shown of it" tabs={tabs} words={WORDS} open={open} />
           <Tabs.Panel value={open} className="outline-offset-4">
             {held.error && held.events.length === 0 ? (
               <Failed error={new Error(held.error)} />

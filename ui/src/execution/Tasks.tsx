@@ -41,7 +41,9 @@ export function Tasks({ execution, story, tasks, chosen }: { execution: string; 
         {open === one.address ? (
           <tr>
             <td colSpan={HEADS.length} className="border-b border-line bg-sunken/50 px-3 py-3">
-              <Detail execution={execution} one={one} task={tasks.find((task) => task.address === one.address)} />
+              <div className="sticky left-3 max-w-[calc(100vw-5rem)] max-sm:max-w-[calc(100vw-3.25rem)]">
+                <Detail execution={execution} one={one} task={tasks.find((task) => task.address === one.address)} />
+              </div>
             </td>
           </tr>
         ) : null}

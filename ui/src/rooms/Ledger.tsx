@@ -30,7 +30,7 @@ export function Ledger({ room }: { room: Room }) {
       head: "About",
       cell: (one) => (
         <span className="font-mono text-[0.92em] text-quiet">
-          <Plain text={one.about} />
+          <Plain text={one.about || "–"} />
         </span>
       ),
     },

@@ -48,16 +48,22 @@ function One({ room, of, own, host, stopped }: OneProps) {
         <Company name={of.name} own={own} />
         {of.name === room.host ? <span className="text-quiet">host</span> : null}
         {of.state === "joined" ? null : <span className="text-quiet">{of.state}</span>}
-        {may && of.state === "joined" && !stopped.has(of.name) ? <StopIt room={room} member={of.name} /> : null}
+        {may && of.state === "joined" && !stopped.has(of.name) ? (
+          <span className="ml-auto">
+            <StopIt room={room} member={of.name} />
+          </span>
+        ) : null}
       </div>
       {of.agents.length > 0 ? (
         <ul className="flex flex-col gap-1 pl-4">
           {of.agents.map((agent) => (
-            <li key={agent.name} className="flex flex-wrap items-center gap-x-3 gap-y-1">
-              <span className="inline-flex items-center gap-2 font-medium">
-                <Icon name="agent" size={14} className="text-quiet" /> <Plain text={agent.name} />
+            <li key={agent.name} className="flex items-center gap-3">
+              <span className="flex min-w-0 flex-1 flex-wrap items-center gap-x-3">
+                <span className="inline-flex items-center gap-2 font-medium">
+                  <Icon name="agent" size={14} className="text-quiet" /> <Plain text={agent.name} />
+                </span>
+                <span className="text-quiet">{agent.on_crash === "abandon" ? "is not carried on when its server dies" : "is carried on when its server dies"}</span>
               </span>
-              <span className="text-quiet">{agent.on_crash === "abandon" ? "is not carried on when its server dies" : "is carried on when its server dies"}</span>
               {may && !stopped.has(`${of.name}/${agent.name}`) ? <StopIt room={room} member={`${of.name}/${agent.name}`} /> : null}
             </li>
           ))}
@@ -74,7 +80,7 @@ function StopIt({ room, member }: { room: Room; member: string }) {
   return (
     <>
       <Button look="bare" icon="stop" onClick={() => ask(true)} aria-label={`Stop ${name}`}>
-        Stop
+        Stop{member ? "" : " the room"}
       </Button>
       <Ask
         open={asking}

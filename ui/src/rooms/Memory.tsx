@@ -9,6 +9,7 @@ import { Ago } from "../design/Time";
 import { Plain } from "../text/Text";
 import { type Line, type Room, useHeld, useWriting } from "./data";
 import { More } from "./More";
+import { kindOf } from "./stories";
 import { Author, Words } from "./Whose";
 
 const EVERYBODY = "*";
@@ -27,7 +28,7 @@ export function Memory({ room }: { room: Room }) {
         ) : (
           <ul className="divide-y divide-line">
             {[...found.items].reverse().map((one) => (
-              <One key={one.id} line={one} />
+              <One key={one.id} line={one} kind={kindOf(room.members ?? [], one)} />
             ))}
           </ul>
         )}
@@ -38,12 +39,12 @@ export function Memory({ room }: { room: Room }) {
   );
 }
 
-function One({ line }: { line: Line }) {
+function One({ line, kind }: { line: Line; kind: string }) {
   const open = line.readers.includes(EVERYBODY);
   return (
     <li id={line.id} className="flex flex-col gap-1 px-4 py-3">
       <header className="flex flex-wrap items-center gap-x-3 gap-y-1 text-sm">
-        <Author company={line.company} author={line.author} steered={line.steered_by} />
+        <Author company={line.company} author={line.author} kind={kind} steered={line.steered_by} />
         <span className={open ? "text-quiet" : "toned tone-hold rounded-sm px-1.5 text-xs"}>
           {open ? "for all in the room" : <>for <Plain text={[line.company, ...line.readers.filter((one) => one !== line.company)].join(", ")} /> alone</>}
         </span>

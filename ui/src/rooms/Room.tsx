@@ -3,6 +3,7 @@
 import { Tabs } from "@base-ui/react/tabs";
 import { Link, useLocation } from "wouter";
 import { useApprovals } from "../approvals/data";
+import { TabBar } from "../design/TabBar";
 import { Icon } from "../design/icons";
 import { Empty, Failed, Loading } from "../design/States";
 import { Plain } from "../text/Text";
@@ -51,13 +52,7 @@ export function Room({ id, tab }: { id: string; tab: string }) {
         <>
           <Held room={room} open={open === "talk"} />
           <Tabs.Root value={open} onValueChange={(next: Tab) => go(`/rooms/${id}${next === "talk" ? "" : `/${next}`}`)} className="flex flex-col gap-3">
-            <Tabs.List className="flex gap-1 overflow-x-auto border-b border-line" aria-label="What is shown of it">
-              {TABS.map((one) => (
-                <Tabs.Tab key={one} value={one} className="-mb-px min-h-10 border-b-2 border-transparent px-3 text-sm font-medium whitespace-nowrap text-quiet hover:text-ink aria-selected:border-accent aria-selected:text-ink">
-                  {WORDS[one]}
-                </Tabs.Tab>
-              ))}
-            </Tabs.List>
+            <TabBar label="What is shown of it" tabs={TABS} words={WORDS} open={open} />
             <Tabs.Panel value={open} className="outline-offset-4">
               <Shown tab={open} room={room} />
             </Tabs.Panel>

@@ -12,7 +12,7 @@ import { Ago } from "../design/Time";
 import { Plain } from "../text/Text";
 import { type Room, type RoomTask, useHeld, useMyCompany, useWriting, type Verb } from "./data";
 import { More } from "./More";
-import { addresses } from "./stories";
+import { addresses, kindOf } from "./stories";
 import { Author, Words } from "./Whose";
 
 const LOOKS: Record<string, { word: string; icon: IconName; tone: Tone }> = {
@@ -72,7 +72,7 @@ function One({ room, task }: { room: Room; task: RoomTask }) {
         <span className={`toned tone-${look.tone} inline-flex items-center gap-1.5 rounded-full px-2 py-px text-xs font-medium`}>
           <Icon name={look.icon} size={12} /> {look.word}
         </span>
-        <Author company={task.company} author={task.author} steered={task.steered_by} />
+        <Author company={task.company} author={task.author} kind={kindOf(room.members ?? [], task)} steered={task.steered_by} />
         <span className="text-quiet">
           asks <Plain text={task.to} />, <Ago atMs={task.opened_ms} />
         </span>

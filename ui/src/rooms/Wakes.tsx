@@ -69,7 +69,7 @@ function One({ wake, cause, done }: { wake: Wake; cause: string; done: readonly 
           {done.map((act) => (
             <li key={act.seq} className={`toned tone-${TONES[act.what] ?? "off"} rounded-full px-2 py-px text-xs`}>
               {act.what}
-              {act.decision && act.decision !== "allowed" ? <span> ({act.decision})</span> : null}
+              {act.decision && act.decision !== "allowed" && act.decision !== act.what ? <span> ({act.decision})</span> : null}
               {typeof act.more["why"] === "string" ? (
                 <span>
                   {" "}

@@ -19,12 +19,17 @@ export function Author({ company, author, kind = "person", steered = [] }: Props
       </span>
       <Company name={company} own={own} />
       {steered.length > 0 ? (
-        <span className="toned tone-hold rounded-sm px-1.5 text-xs" title="Text of these companies was before the agent that wrote this">
-          steered by <Plain text={steered.join(", ")} />
+        <span className="toned tone-hold rounded-sm px-1.5 text-xs" title={`What the agent that wrote this had read: ${steered.join(", ")}`}>
+          steered by <Plain text={steered.map(brief).join(", ")} />
         </span>
       ) : null}
     </span>
   );
+}
+
+/** A file by the end of its id: nobody reads more of it, and the title has it whole. */
+function brief(source: string): string {
+  return source.startsWith("file:") ? `file …${source.slice(-6)}` : source;
 }
 
 export function Company({ name, own }: { name: string; own: string }) {

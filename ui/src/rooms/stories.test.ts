@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Link, Member, Message, Wake } from "./data";
-import { actOf, addresses, companies, doneBy, threads } from "./stories";
+import { actOf, addresses, companies, doneBy, kindOf, threads } from "./stories";
 import { slice } from "./windows";
 
 function message(id: string, seq: number, thread = ""): Message {
@@ -64,5 +64,10 @@ describe("members", () => {
 
   it("can be addressed by their names", () => {
     expect(addresses(members)).toEqual(["acme", "acme/desk", "globex", "globex/bot", "zeta"]);
+  });
+
+  it("are agents by their names in their own company", () => {
+    expect(kindOf(members, { company: "acme", author: "desk" })).toBe("agent");
+    for (const other of [{ company: "globex", author: "desk" }, { company: "acme", author: "ann" }, { company: "acme", author: "" }]) expect(kindOf(members, other)).toBe("person");
   });
 });

@@ -83,3 +83,8 @@ export function companies(members: readonly Member[], own: string, host: string)
 export function addresses(members: readonly Member[]): string[] {
   return members.filter((one) => one.state === "joined").map((one) => (one.name ? `${one.company}/${one.name}` : one.company)).sort();
 }
+
+/** Whether an agent of the room wrote something, or a person. */
+export function kindOf(members: readonly Member[], { company, author }: { company: string; author: string }): "agent" | "person" {
+  return members.some((one) => one.company === company && one.name !== "" && one.name === author) ? "agent" : "person";
+}
