@@ -43,6 +43,7 @@ FORGETFUL = {
     **{f"count {name}": f"SELECT COUNT(*) AS n FROM {name}" for name in RULES},
     **{f"empty {name}": f"DELETE FROM {name}" for name in RULES},
     "retitle": "UPDATE room_tasks SET title = 'mine now'",
+    "other meanings": "UPDATE room_entries SET model = '9', vector = 'mine now'",
     "all evicted": "UPDATE room_members SET state = 'gone'",
     "both": "SELECT m.text FROM room_messages m UNION ALL SELECT l.text FROM room_memory l UNION ALL SELECT t.title "
     "FROM room_tasks t WHERE t.room IN (SELECT id FROM rooms)",
@@ -198,11 +199,12 @@ def test_what_does_not_belong_to_it_no_company_changes_or_deletes(store: Store, 
     for company in (STRANGER.company, ""):
         with store.write() as connection:
             connection.speak_for(company)
-            for query in ("retitle", "all evicted", *(f"empty {name}" for name in RULES)):
+            for query in ("retitle", "all evicted", "other meanings", *(f"empty {name}" for name in RULES)):
                 assert connection.run(query) == 0, query
     with store.write() as connection:
         connection.speak_for(GLOBEX)
         assert connection.run("retitle") == 0, "they are acme's, and for acme"
+        assert connection.run("other meanings") == 0, "upkeep alone says what texts mean"
         for name in RULES.keys() - UNDONE:
             assert connection.run(f"empty {name}") == 0, "nobody deletes"
     assert {name: look(store, EVERY_COMPANY, f"all {name}") for name in RULES} == before

@@ -35,6 +35,7 @@ UNREACHED: dict[str, str] = {
     **{name: _OF_UPKEEP.format("backup") for name in ("backup", "restore", "set_back", "pause_schedules")},
     "copy": _OF_UPKEEP.format("copy"),
     "refuse_blob": "nobody sends content that is not what its hash says; tests/unit/server/test_direct_blobs.py does",
+    "keep_vectors": "made by servers with the extra `vectors` alone; tests/store/test_room_vectors.py breaks it off",
     "act_in_room": "committed by wakes of agents in rooms alone; tests/crash/test_rooms.py kills there",
     **dict.fromkeys(
         (

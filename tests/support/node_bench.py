@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from perdure.agent.spec import AgentSpec, LimitsEntry, ToolEntry, spec_to_json
 from perdure.core.events import Event
-from perdure.core.ports import Clock
+from perdure.core.ports import Clock, Embedder
 from perdure.core.views import ExecutionView, StartRequest
 from perdure.core.work import Answer, Begin, Failure, Lane, LeasedTask, LeaseRequest, Report
 from perdure.models.catalog import Catalog
@@ -233,6 +233,7 @@ async def node_over(
     options: ExecutorOptions | None = None,
     environ: Mapping[str, str] | None = None,
     tools: ServerTools | None = None,
+    embedder: Embedder | None = None,
 ) -> AsyncIterator[NodeBench]:
     """Open a node over the store in a folder, there or not; stop it at the end of the block."""
     script = script if isinstance(script, Script) else Script(script)
@@ -241,7 +242,8 @@ async def node_over(
     random = SeededRandom(next(_seeds))
     store, close = own_store(folder / "p.db", clock=clock, random=random)
     keys = KEYS if kind() == "postgres" else ()
-    parts = Parts(catalog, clock, random, options or ExecutorOptions(), tools, server_keys=keys)
+    options = options or ExecutorOptions()
+    parts = Parts(catalog, clock, random, options, tools, server_keys=keys, embedder=embedder)
     node = Node(store, parts, close=close)
     node.start()
     try:

@@ -29,7 +29,8 @@ def search(
 ) -> None:
     """Find messages, lines of memory and passages of files by their words, the best first.
 
-    What has more of the words comes first, a word counting the more the rarer it is; of equals what is newer.
+    What has more of the words comes first, a word counting the more the rarer it is; of equals what is newer. A server
+    with the extra `vectors` also finds what means the same in other words.
     """
     from rich.text import Text
 
@@ -53,4 +54,5 @@ def search(
 
 def _head(one: Hit) -> str:
     where = f"{one.file} version {one.version}, passage {one.passage}  " if one.kind == "file" else ""
-    return f"{one.seq} {one.kind} of {one.company}/{one.author}  {where}{one.id}"
+    how = "  by its meaning" if one.found_by == "meaning" else ""
+    return f"{one.seq} {one.kind} of {one.company}/{one.author}  {where}{one.id}{how}"

@@ -6,18 +6,21 @@ company may read, and of nothing else.
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
 import math
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, cast
 
 from perdure.core.rooms import EVERYBODY
 from perdure.errors import InvalidInput
 
 SearchKind = Literal["message", "memory", "file"]
+FoundBy = Literal["words", "meaning"]
 KINDS: tuple[SearchKind, ...] = ("message", "memory", "file")
 MOST_WORDS = 32
 """Different words of a query that count: its first ones."""
@@ -40,12 +43,15 @@ _LOOKED_AT = 20
 _ALONE = "\u2190-\u2bff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U0001f000-\U0003ffff"
 _WORD = re.compile(rf"[{_ALONE}]|(?:(?![{_ALONE}])[^\W_])+")
 _PIECE = re.compile(rf"[{_ALONE}]|(?:(?![{_ALONE}])\S)+")
-_CURSOR = re.compile(r"(\d{1,18})\.(\d{1,18})\.(\d{1,18})\.(\d{1,18})\.(\d{1,5}(?:-\d{1,5}){0,31})", re.ASCII)
+_PLACE = r"(\d{1,18})\.(\d{1,18})\.(\d{1,18})\.(\d{1,18})\.(\d{1,5}(?:-\d{1,5}){0,31})"
+_CURSOR = re.compile(_PLACE + r"(?:\.(\d{1,3})\.(\d{1,3})\.([\w-]{11,1200}))?", re.ASCII)
+_NUMBER = 8
+"""Bytes of an entry's number in a cursor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """Something in a room that has words of a query."""
+    """Something in a room that has words of a query, or means something like them."""
 
     kind: SearchKind
     id: str
@@ -56,7 +62,7 @@ class Hit:
     author: str
     at_ms: int
     snippet: str
-    """The stretch of it that has the most of the words. It is data from whoever wrote it."""
+    """The stretch of it that has the most of the words, or its beginning. It is data from whoever wrote it."""
     steered_by: tuple[str, ...] = ()
     """Whose text was before the agent that wrote it, its own company's apart."""
     thread: str = ""
@@ -66,6 +72,8 @@ class Hit:
     version: int = 0
     passage: int = 0
     """Of a passage: its number in the file."""
+    found_by: FoundBy = "words"
+    """`meaning`: it has none of the words, and means something like them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,19 +82,39 @@ class SearchPage:
 
     items: tuple[Hit, ...]
     found: int
-    """How many there are that the company may read, of those that were there when the search began."""
+    """How many there are that the company may read, of those that were there when the search began. By their meaning a
+    search finds 40 at most."""
     cursor: str | None
     """Where to go on; None: there is no more."""
 
 
 class Place(NamedTuple):
-    """Where a page of a search begins."""
+    """Where a page of a search begins, in the order by words."""
 
     upto: int
     """The end of the room's ledger as the search began: what came later is not found, so pages do not shift."""
     score: int
     seq: int
     part: int
+
+
+class Head(NamedTuple):
+    """What comes before the order by words, as it was when the search began: entries, by their numbers."""
+
+    numbers: tuple[int, ...] = ()
+    shown: int = 0
+    """How many of them the pages before have shown."""
+    wordless: int = 0
+    """How many of them have none of the words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """How a search goes on."""
+
+    place: Place
+    weights: Mapping[str, int]
+    head: Head = field(default_factory=Head)
 
 
 # -- words -------------------------------------------------------------------------------------------------------------
@@ -182,18 +210,40 @@ def kinds_of(text: str) -> tuple[SearchKind, ...]:
     return cast("tuple[SearchKind, ...]", tuple(one.strip() for one in text.split(",")) if text else ())
 
 
-def cursor_of(place: Place, weights: Mapping[str, int]) -> str:
-    """Return where a search goes on behind a hit, as text."""
-    return ".".join((*map(str, place), "-".join(map(str, weights.values()))))
+def cursor_of(course: Course) -> str:
+    """Return how a search goes on, as text."""
+    text = ".".join((*map(str, course.place), "-".join(map(str, course.weights.values()))))
+    if not course.head.numbers:
+        return text
+    raw = b"".join(number.to_bytes(_NUMBER, "big") for number in course.head.numbers)
+    return f"{text}.{course.head.shown}.{course.head.wordless}.{base64.urlsafe_b64encode(raw).decode().rstrip('=')}"
 
 
-def read_cursor(cursor: str, words: Sequence[str]) -> tuple[Place, dict[str, int]]:
+def read_cursor(cursor: str, words: Sequence[str]) -> Course:
     """Return what `cursor_of` wrote for a query of these words. Raises `InvalidInput` (`bad_search`)."""
     match = _CURSOR.fullmatch(cursor)
     weights = [int(one) for one in match[5].split("-")] if match else []
-    if match is None or len(weights) != len(words):
+    head = _head_of(match) if match else None
+    if match is None or head is None or len(weights) != len(words):
         raise _bad("cursor", "what the page before gave, for the same query", repr(cursor[:80]))
-    return Place(*(int(one) for one in match.groups()[:4])), dict(zip(words, weights, strict=True))
+    place = Place(*(int(one) for one in match.groups()[:4]))
+    return Course(place, dict(zip(words, weights, strict=True)), head)
+
+
+def _head_of(match: re.Match[str]) -> Head | None:
+    """Return the head that a cursor tells; None if it is no head."""
+    shown, wordless, text = match.groups()[5:]
+    if text is None:
+        return Head()
+    try:
+        raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except binascii.Error:
+        return None
+    cut = range(0, len(raw), _NUMBER)
+    numbers = tuple(dict.fromkeys(int.from_bytes(raw[at : at + _NUMBER], "big") for at in cut))
+    whole = len(raw) == len(numbers) * _NUMBER and max(numbers) < 2**63
+    head = Head(numbers, int(shown), int(wordless))
+    return head if whole and max(head.shown, head.wordless) <= len(numbers) else None
 
 
 def _bad(field: str, expected: str, found: str) -> InvalidInput:

@@ -1,6 +1,6 @@
 """The room as a wake reads it: what its agent may see, and nothing else. One consistent view.
 
-Of files it has the passages that have most of the words of what woke the agent. They are data, whoever put them there:
+Of files it has the passages that a search for what woke the agent finds first. They are data, whoever put them there:
 `rooms/labels.py` makes a label of each.
 """
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from perdure.core import states
 from perdure.core.codec import Json
+from perdure.core.ports import Embedder
 from perdure.core.rooms import MemoryView, MessageView, RoomTaskView
 from perdure.engine.room_search import Search, matching
 from perdure.engine.rooms_members import standing
@@ -24,7 +25,7 @@ PASSAGES = 8
 """Of at most `PASSAGE` characters each."""
 
 
-def snapshot(reads: Reads, company: str, agent: str, room: str, cause: str) -> Json:
+def snapshot(reads: Reads, company: str, agent: str, room: str, cause: str, embedder: Embedder | None = None) -> Json:
     """Return the room for one agent: what woke it, the newest messages, its open tasks, the newest memory it may read.
 
     None if the agent is not in the room any more.
@@ -37,7 +38,7 @@ def snapshot(reads: Reads, company: str, agent: str, room: str, cause: str) -> J
     lines = reversed(reads.rows("room_memory_last", room=room, company=company, limit=LINES))
     found = reads.row("room", room=room)
     woken_by = _cause(reads, room, cause)
-    passages = _passages(reads, company, room, woken_by)
+    passages = _passages(reads, company, room, woken_by, embedder)
     return {
         "room": {"id": room, "name": found["name"] if found is not None else ""},
         "you": f"{company}/{agent}",
@@ -65,12 +66,14 @@ def _cause(reads: Reads, room: str, cause: str) -> dict[str, Json] | None:
     return None if row is None else {"what": "task", **_task(task_view(row))}
 
 
-def _passages(reads: Reads, company: str, room: str, cause: dict[str, Json] | None) -> list[Json]:
+def _passages(
+    reads: Reads, company: str, room: str, cause: dict[str, Json] | None, embedder: Embedder | None
+) -> list[Json]:
     """Return what files say of it, the best first."""
     if cause is None:
         return []
     asked = str(cause.get("text") or cause.get("title") or "")
-    found = matching(reads, company, room, Search(asked, ("file",), PASSAGES))
+    found = matching(reads, company, room, Search(asked, ("file",), PASSAGES), embedder)
     return [
         {
             "id": hit.id,

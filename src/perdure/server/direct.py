@@ -94,7 +94,7 @@ class DirectApi(
         DirectWaits.__init__(self, *given)
         DirectSchedules.__init__(self, *given, _read_definition)
         DirectQueues.__init__(self, node.bridge, company, node.look_time)
-        DirectRoomFiles.__init__(self, *given, node.hub, node.look_time)
+        DirectRoomFiles.__init__(self, *given, node.hub, node.look_time, node.parts.embedder)
         DirectHooks.__init__(self, node.bridge, company)
         DirectCompanies.__init__(self, node.bridge, company)
         DirectSecrets.__init__(self, node.secrets, company)

@@ -12,7 +12,7 @@ from perdure.core.budgets import Budget, BudgetView, check_budget
 from perdure.core.chain import LogPage
 from perdure.core.codec import Json
 from perdure.core.ids import new_id
-from perdure.core.ports import Clock, Random
+from perdure.core.ports import Clock, Embedder, Random
 from perdure.core.room_search import KINDS, SearchKind, SearchPage, check_search
 from perdure.core.rooms import (
     MAX_WAIT_SECONDS,
@@ -72,10 +72,17 @@ class DirectRooms:
     """`RoomsApi` of one company."""
 
     def __init__(
-        self, bridge: Bridge, company: str, clock: Clock, random: Random, hub: Hub, look_time: StoreTime
+        self,
+        bridge: Bridge,
+        company: str,
+        clock: Clock,
+        random: Random,
+        hub: Hub,
+        look_time: StoreTime,
+        embedder: Embedder | None,
     ) -> None:
         self._bridge, self._company, self._look_time = bridge, company, look_time
-        self._clock, self._random, self._hub = clock, random, hub
+        self._clock, self._random, self._hub, self._embedder = clock, random, hub, embedder
 
     async def rooms(self) -> list[RoomView]:
         return await self._read(lambda reads: rooms_view(reads, self._company))
@@ -140,7 +147,7 @@ class DirectRooms:
     ) -> SearchPage:
         check_search(kinds, limit)
         wanted = Search(query, tuple(kinds) or KINDS, limit, cursor)
-        return await self._read(lambda reads: search(reads, self._company, room, wanted))
+        return await self._read(lambda reads: search(reads, self._company, room, wanted, self._embedder))
 
     async def room_wakes(self, room: str, *, limit: int = 200) -> list[WakeView]:
         window = window_of(0, limit)

@@ -23,7 +23,7 @@ from perdure.core.delivery import Delivery
 from perdure.core.events import Event
 from perdure.core.ids import new_id
 from perdure.core.notices import Notice, is_notice, notice_from_json
-from perdure.core.ports import Clock, Random
+from perdure.core.ports import Clock, Embedder, Random
 from perdure.core.states import Reason
 from perdure.engine.claim import Claim, Claimed, claim
 from perdure.engine.keys import DEFAULT_COMPANY
@@ -63,7 +63,7 @@ _POISON = (ValueError, LookupError, TypeError, UserError)
 
 @dataclass(frozen=True, slots=True)
 class ExecutorOptions:
-    """Bounds of an executor."""
+    """Bounds of an executor, and what is the same for all that it drives."""
 
     capacity: int = 500
     """Executions owned at a time."""
@@ -72,6 +72,8 @@ class ExecutorOptions:
     lease_ms: int = 30_000
     delivery_floor: Delivery = Delivery.AT_LEAST_ONCE
     """A policy for the tools of all agents: see `core.delivery.tighten`."""
+    embedder: Embedder | None = None
+    """By what wakes find passages that mean the same; None: by words alone."""
 
 
 class _Ear:
@@ -273,11 +275,11 @@ class Executor:
         if isinstance(spec, Notice):
             return _saying(spec, claimed, self._clock, self._new_id), events
         if isinstance(spec, WakeSpec):
-            wake = wake_of(execution, claimed.company, first)
-            gate = Gate(self._bridge, self._leases, wake, self._new_id)
+            gate = Gate(self._bridge, self._leases, wake_of(execution, claimed.company, first), self._new_id)
             gated = replace(told, models=replace(models, models=GatedModels(models.models, gate)))
-            run = Run(execution, wake_function(spec, wake, gate, gated, self._clock), self._clock, self._new_id)
-            return Live(run, claimed.fence, spec.active_ms, wake.room, to_be_abandoned(spec, events)), events
+            function = wake_function(spec, gate, gated, self._clock, self._options.embedder)
+            run = Run(execution, function, self._clock, self._new_id)
+            return Live(run, claimed.fence, spec.active_ms, gate.wake.room, to_be_abandoned(spec, events)), events
         function = partial(agent_loop, spec=spec, first=first, models=told, clock=self._clock)
         return Live(Run(execution, function, self._clock, self._new_id), claimed.fence, spec.limits.active_ms), events
 

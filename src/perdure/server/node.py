@@ -11,7 +11,7 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from concurrent.futures import Future, wait
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
 
@@ -19,7 +19,7 @@ import anyio
 
 from perdure.core.blobs import MAX_BLOB_BYTES
 from perdure.core.hooks import Hook
-from perdure.core.ports import Clock, Random
+from perdure.core.ports import Clock, Embedder, Random
 from perdure.core.tokens import Issuer, company_key, hash_of
 from perdure.core.views import ServerInfo
 from perdure.engine.claim import Claim, claim
@@ -42,6 +42,7 @@ from perdure.server.company_models import CompanyModels
 from perdure.server.direct import DirectApi
 from perdure.server.direct_a2a import DirectA2aTasks
 from perdure.server.elsewhere import Elsewhere
+from perdure.server.embedding import Embedding
 from perdure.server.executor import Executor, ExecutorOptions
 from perdure.server.fleeting import Fleeting
 from perdure.server.functions import DirectFunctionSource
@@ -93,6 +94,8 @@ class Parts:
     """The largest value it takes."""
     server_keys: tuple[ServerKey, ...] = ()
     """What secrets are under; without any, a file has a key of its own, and a database has none."""
+    embedder: Embedder | None = None
+    """What makes vectors of what rooms hold; None: rooms are searched by words alone."""
 
 
 class Node:
@@ -279,7 +282,8 @@ class Node:
         loop, leave = asyncio.get_running_loop(), asyncio.Event()
         idle = self.elsewhere.nothing_ready
         models = partial(CompanyModels, parts.models, self.secrets)
-        executor = Executor(self.bridge, self.hub, models, parts.clock, parts.random, parts.executor, idle)
+        options = replace(parts.executor, embedder=parts.embedder)
+        executor = Executor(self.bridge, self.hub, models, parts.clock, parts.random, options, idle)
         self._executor = executor
         if self._fleeting is not None:
             self._relay = Relay(executor.live, executor.holder, self._fleeting.bridge, parts.clock, parts.random)
@@ -299,6 +303,8 @@ class Node:
                     group.start_soon(self.elsewhere.run, self._relay)
                     group.start_soon(self.workers.run)
                     group.start_soon(end_stalled, self.bridge, parts.clock, parts.executor.lease_ms)
+                if parts.embedder is not None:
+                    group.start_soon(Embedding(self.bridge, self.hub, parts.clock, parts.embedder).run)
                 if parts.tools is not None:
                     outside = Outside(parts.tools.outbound, self.shared)
                     group.start_soon(Outbox(self.bridge, self.hub, parts.clock, parts.random, outside).run)

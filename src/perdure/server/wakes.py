@@ -8,7 +8,7 @@ from functools import partial
 from perdure.core import codec
 from perdure.core.events import Event, Kind
 from perdure.core.items import ActInRoom
-from perdure.core.ports import Clock
+from perdure.core.ports import Clock, Embedder
 from perdure.core.rooms import EndWake
 from perdure.engine.rooms_snapshot import snapshot
 from perdure.errors import LeaseLost
@@ -23,12 +23,14 @@ from perdure.store.protocol import Reads
 ABANDONED = "abandoned"
 
 
-def wake_function(spec: WakeSpec, wake: Wake, gate: Gate, models: Models, clock: Clock) -> Function:
-    """Return what a run of a wake runs."""
+def wake_function(spec: WakeSpec, gate: Gate, models: Models, clock: Clock, embedder: Embedder | None) -> Function:
+    """Return what a run of a wake runs. With an `embedder` it finds passages by what they mean, too."""
+    wake = gate.wake
 
     def read(reads: Reads) -> str:
         reads.speak_for(wake.company)
-        return codec.encode(snapshot(reads, wake.company, wake.agent, wake.room, wake.cause), "room")
+        room = snapshot(reads, wake.company, wake.agent, wake.room, wake.cause, embedder)
+        return codec.encode(room, "room")
 
     async def look() -> str:
         await gate.open()

@@ -86,8 +86,9 @@ class RoomsApi(Protocol):
         """Return messages, lines of memory and passages of files that have words of a query, the best first.
 
         A query is words and nothing else. What has more of them comes first, a word counting the more the rarer it is
-        in what the company may read; of equals what is newer. `kinds`: only these; `cursor`: the page behind another
-        of the same query. Raises `InvalidInput` (`bad_search`).
+        in what the company may read; of equals what is newer. A server with the extra `vectors` finds what means the
+        same, too; `found_by` tells. `kinds`: only these; `cursor`: the page behind another of the same query. Raises
+        `InvalidInput` (`bad_search`).
         """
         ...
 

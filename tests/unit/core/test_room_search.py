@@ -11,6 +11,8 @@ from perdure.core.room_search import (
     MOST_FOUND,
     MOST_WORDS,
     SNIPPET,
+    Course,
+    Head,
     Place,
     Source,
     asked_words,
@@ -79,14 +81,31 @@ def test_an_entry_is_there_for_each_reader_in_the_order_in_which_they_are_kept()
     assert all(isinstance(one, int) and 0 <= one < 2**63 for one in numbers)
 
 
-def test_a_cursor_is_read_back_for_its_query_alone() -> None:
-    place, weights = Place(12, 99, 7, 0), {"a": 5, "b": 0}
-    assert read_cursor(cursor_of(place, weights), ["a", "b"]) == (place, weights)
-    good = cursor_of(place, weights)
-    for cursor in (f"{good}-1", good[:-2], "x", good.replace(".", ","), "١.1.1.1.1-1", "1.1.1.1." + "-".join("1" * 99)):
+HEAD = Head((5, 2**63 - 1, 0), 1, 2)
+
+
+@pytest.mark.parametrize("head", [Head(), HEAD, Head(tuple(range(2**62, 2**62 + 80)), 80, 80)])
+def test_a_cursor_is_read_back_for_its_query_alone(head: Head) -> None:
+    course = Course(Place(12, 99, 7, 0), {"a": 5, "b": 0}, head)
+    good = cursor_of(course)
+    assert read_cursor(good, ["a", "b"]) == course
+    for words in (["a"], ["a", "b", "c"]):
+        with pytest.raises(InvalidInput):
+            read_cursor(good, words)
+
+
+def test_what_is_no_cursor_is_refused() -> None:
+    good = cursor_of(Course(Place(12, 99, 7, 0), {"a": 5, "b": 0}))
+    headed = cursor_of(Course(Place(12, 99, 7, 0), {"a": 5, "b": 0}, HEAD))
+    for cursor in (
+        *(f"{good}-1", good[:-2], "x", good.replace(".", ","), "١.1.1.1.1-1", "1.1.1.1." + "-".join("1" * 99)),
+        *(f"{good}.0.0.", f"{good}.0.0.AAAA", headed[:-1], headed[:-3], f"{headed}AA", f"{headed}A"),
+        *(f"{good}.4.0.{headed.rpartition('.')[2]}", f"{good}.0.4.{headed.rpartition('.')[2]}"),
+        *(f"{good}.0.0.{'A' * 22}", f"{good}.0.0.{'_' * 11}", headed.replace(".1.2.", ".١.2.")),
+    ):
         with pytest.raises(InvalidInput) as refused:
             read_cursor(cursor, ["a", "b"])
-        assert refused.value.code == "bad_search"
+        assert refused.value.code == "bad_search", cursor
 
 
 def test_what_cannot_be_asked_is_named() -> None:

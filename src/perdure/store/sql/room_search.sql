@@ -30,14 +30,14 @@ SELECT q.key AS word, (SELECT COUNT(*) FROM (
 -- name: room_found
 -- What has any of the words and may be read by a company, the best first, behind a place; and how many there are.
 WITH found AS (
-    SELECT w.kind, w.id, w.part, w.seq, SUM(CAST(CAST(q.value AS TEXT) AS BIGINT)) AS score
+    SELECT w.number, w.kind, w.id, w.part, w.seq, SUM(CAST(CAST(q.value AS TEXT) AS BIGINT)) AS score
     FROM json_each(:words) q CROSS JOIN room_words w
     WHERE w.terms MATCH '"' || :room || '_2A_' || q.key || '" OR "' || :room || '_' || HEX(:company) || '_' || q.key || '"'
       AND w.room = :room AND w.reader IN ('*', :company) AND w.seq <= :upto
       AND w.kind IN (:messages, :lines, :files)
     GROUP BY w.number
 )
-SELECT f.kind, f.id, f.part, f.seq, f.score, (SELECT COUNT(*) FROM found) AS n FROM found f
+SELECT f.number, f.kind, f.id, f.part, f.seq, f.score, (SELECT COUNT(*) FROM found) AS n FROM found f
 WHERE f.score < :score OR (f.score = :score AND (f.seq < :seq OR (f.seq = :seq AND f.part > :part)))
 ORDER BY f.score DESC, f.seq DESC, f.part LIMIT :limit;
 
