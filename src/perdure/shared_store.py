@@ -24,6 +24,7 @@ from perdure.errors import PerdureError, Retryable, StoreInUse
 from perdure.joined import JoinedApi, JoinedSource, Place
 from perdure.log import get_log
 from perdure.models.port import Models
+from perdure.models.vectors import installed_embedder
 from perdure.server.direct_blobs import max_value_bytes
 from perdure.server.door import Door
 from perdure.server.functions import DirectFunctionSource
@@ -259,6 +260,7 @@ def open_node(
         server_keys=keys_by(os.environ),
         retention_ms=parse_retention(said) if said else None,
         max_value_bytes=max_value_bytes(os.environ),
+        embedder=installed_embedder(),
     )
     owned = open_owned(store, clock=parts.clock, random=parts.random, ask=ask, on_takeover=end_former_leases)
     ownership = owned.ownership

@@ -200,6 +200,7 @@ def _open(plan: Plan) -> tuple[Node, str]:
     from perdure.core.delivery import floor_of
     from perdure.database import is_address, open_database
     from perdure.models.catalog import Catalog
+    from perdure.models.vectors import installed_embedder
     from perdure.server.executor import ExecutorOptions
     from perdure.server.node import Parts
     from perdure.server.server_keys import keys_by
@@ -216,6 +217,7 @@ def _open(plan: Plan) -> tuple[Node, str]:
         retention_ms=plan.retention_ms,
         max_value_bytes=plan.max_value_bytes,
         server_keys=keys_by(os.environ),
+        embedder=installed_embedder(),
     )
     if is_address(plan.store):
         return open_database(plan.store, parts)
