@@ -33,6 +33,7 @@ BRIEFLY = {
     "recovery": ["--sizes", "100", "--no-bar"],
     "room_search": ["--texts", "300", "--no-bar"],
     "room_timing": ["--rounds", "2", "--no-bar"],
+    "room_vectors": ["--sizes", "300", "--no-bar"],
     "search": ["--executions", "2000"],
     "startup": ["--runs", "1", "--seconds", "0.5"],
     "steps": ["--rounds", "1", "--seconds", "0.3", "--concurrency", "5", "--no-bar", "--http"],
