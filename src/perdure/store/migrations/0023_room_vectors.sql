@@ -1,4 +1,4 @@
--- What the texts of rooms mean, for who searches: docs/decisions/0022-vectors.md.
+-- What the texts of rooms mean, for who searches: docs/decisions/0023-vectors.md.
 
 -- model: what made the vector; empty as long as nothing has. vector: of the words, as the model's embedder writes it; empty,
 -- beside a model, where the model knows none of them.
