@@ -75,6 +75,11 @@ if __name__ == "__main__":
                         handle.reject("not this time")
                 case ToolUncertain(address=address) if any(one.address == address for one in handle.get_status().waits):
                     print("  send_refund began, and nobody knows how it ended. started.txt says that it started.")
-                    ruling = {"y": "happened", "n": "run"}.get(input("  Did the money go? [y/n/unknown]: "), "give_up")
-                    handle.rule(address, ruling, value="refund seen at the bank", reason="looked at the bank")
+                    match input("  Did the money go? [y/n/unknown]: "):
+                        case "y":
+                            handle.rule(address, "happened", value="refund seen at the bank", reason="asked the bank")
+                        case "n":
+                            handle.rule(address, "run", reason="asked the bank")
+                        case _:
+                            handle.rule(address, "give_up")
         print(handle.result().output["result"])

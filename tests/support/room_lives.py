@@ -17,7 +17,15 @@ from perdure import failpoints
 from perdure.agent.spec import AgentSpec, spec_to_json
 from perdure.core import codec
 from perdure.core.budgets import Budget
-from perdure.core.rooms import Invite, Join, OnCrash, OpenTask, Post, Stop, written_id
+from perdure.core.rooms import (
+    Invite,
+    Join,
+    OnCrash,
+    OpenTask,
+    Post,
+    Stop,
+    written_id,
+)
 from perdure.models.catalog import Catalog
 from perdure.models.port import ModelReply, ModelRequest, ToolCall, Usage
 from perdure.server.executor import ExecutorOptions

@@ -13,7 +13,13 @@ from typing import Any, cast
 from node_bench import PATIENCE, NodeBench, Script, node_over, spec, wait_until
 from perdure.core import codec
 from perdure.core.chain import Follower
-from perdure.core.rooms import Act, Invite, Join, MemoryView, Post, WakeView
+from perdure.core.room_views import MemoryView, WakeView
+from perdure.core.rooms import (
+    Act,
+    Invite,
+    Join,
+    Post,
+)
 from perdure.core.views import ExecutionView
 from perdure.models.port import ModelReply, ModelRequest, ToolCall, Usage
 

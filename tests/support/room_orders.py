@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from perdure.core.rooms import Act, ChangeTask, OpenTask, Post, Remember
+from perdure.core.rooms import (
+    Act,
+    ChangeTask,
+    OpenTask,
+    Post,
+    Remember,
+)
 from perdure.server.node import Node
 from room_lives import ACME, AGENT, GLOBEX, ROOM, Life
 

@@ -12,7 +12,7 @@ from perdure.cli.connect import AsJson, By, Reason, Server, ask
 if TYPE_CHECKING:
     from perdure.client.http import HttpApi
     from perdure.core.budgets import Budget, BudgetView
-    from perdure.core.rooms import RightsView, StopView
+    from perdure.core.room_views import RightsView, StopView
 
 Room = Annotated[str, typer.Argument(metavar="ROOM", help="The room's id.", show_default=False)]
 Member = Annotated[

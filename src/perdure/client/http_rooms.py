@@ -10,27 +10,29 @@ from perdure.core.budgets import Budget, BudgetView
 from perdure.core.chain import LogPage
 from perdure.core.codec import Json
 from perdure.core.room_search import SearchKind, SearchPage, asked_words
+from perdure.core.room_views import (
+    MemoryView,
+    MessageView,
+    RightsView,
+    RoomTaskView,
+    RoomView,
+    StopView,
+    WakeView,
+    WentOn,
+)
 from perdure.core.rooms import (
     Act,
     ChangeTask,
     Invite,
     Join,
     Leave,
-    MemoryView,
-    MessageView,
     OnCrash,
     OpenTask,
     Post,
     Remember,
     RemoveAgent,
-    RightsView,
-    RoomTaskView,
-    RoomView,
     SetRights,
     Stop,
-    StopView,
-    WakeView,
-    WentOn,
     Written,
 )
 from perdure.errors import InternalError

@@ -13,6 +13,16 @@ from perdure.core.budgets import Budget, BudgetView
 from perdure.core.chain import Checked, Follower, Link
 from perdure.core.codec import Json
 from perdure.core.notices import Notice, notice_to_json
+from perdure.core.room_views import (
+    MemoryView,
+    MessageView,
+    RightsView,
+    RoomTaskView,
+    RoomView,
+    StopView,
+    WakeView,
+    WentOn,
+)
 from perdure.core.rooms import (
     EVERYBODY,
     Act,
@@ -20,22 +30,14 @@ from perdure.core.rooms import (
     Invite,
     Join,
     Leave,
-    MemoryView,
-    MessageView,
     OnCrash,
     OpenTask,
     Post,
     Remember,
     RemoveAgent,
-    RightsView,
-    RoomTaskView,
-    RoomView,
     SetRights,
     Stop,
-    StopView,
     Verb,
-    WakeView,
-    WentOn,
     Written,
 )
 from perdure.core.schedules import Missed, ScheduleRequest, ScheduleView

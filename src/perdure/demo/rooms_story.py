@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 
 from perdure.core import codec
 from perdure.core.chain import Link
-from perdure.core.rooms import MemoryView, MessageView, WakeView
+from perdure.core.room_views import MemoryView, MessageView, WakeView
 from perdure.core.views import ApprovalView
 from perdure.demo.processes import Life
 from perdure.testing.evidence import Entry

@@ -15,17 +15,19 @@ import anyio
 
 from perdure.core import codec, states
 from perdure.core.room_search import SearchPage
+from perdure.core.room_views import (
+    MemoryView,
+    MessageView,
+    RoomTaskView,
+    RoomView,
+)
 from perdure.core.rooms import (
     Act,
     ChangeTask,
     Join,
-    MemoryView,
-    MessageView,
     OpenTask,
     Post,
     Remember,
-    RoomTaskView,
-    RoomView,
     Written,
 )
 from perdure.doors.room_shapes import (

@@ -17,6 +17,7 @@ from perdure.core.codec import Json
 from perdure.core.events import Kind
 from perdure.core.items import ActInRoom, HoldAct
 from perdure.core.rights import Deed, Hold, Refused, Rights, judge, rights_from_text
+from perdure.core.room_views import RightsView
 from perdure.core.rooms import (
     EVERYBODY,
     ROOM_ACT,
@@ -33,7 +34,6 @@ from perdure.core.rooms import (
     PutAgent,
     Remember,
     RemoveAgent,
-    RightsView,
     SetRights,
     ShareFile,
     Stop,

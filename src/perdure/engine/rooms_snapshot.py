@@ -11,7 +11,7 @@ from typing import Any
 from perdure.core import states
 from perdure.core.codec import Json
 from perdure.core.ports import Embedder
-from perdure.core.rooms import MemoryView, MessageView, RoomTaskView
+from perdure.core.room_views import MemoryView, MessageView, RoomTaskView
 from perdure.engine.room_search import Search, matching
 from perdure.engine.rooms_members import standing
 from perdure.engine.rooms_read import line_view, message_view, task_view

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from perdure.core import states
 from perdure.core.ids import shard_of
-from perdure.core.rooms import Actor, RoomKind, Stop, StopView
+from perdure.core.room_views import StopView
+from perdure.core.rooms import Actor, RoomKind, Stop
 from perdure.engine.record import held_by, lost
 from perdure.engine.rooms_ledger import note
 from perdure.engine.rooms_members import missing_room, standing

@@ -14,23 +14,25 @@ from perdure.core.codec import Json
 from perdure.core.ids import new_id
 from perdure.core.ports import Clock, Embedder, Random
 from perdure.core.room_search import KINDS, SearchKind, SearchPage, check_search
-from perdure.core.rooms import (
-    MAX_WAIT_SECONDS,
-    Act,
-    Actor,
+from perdure.core.room_views import (
     MemoryView,
     MessageView,
-    OnCrash,
-    OpenTask,
-    Post,
-    PutAgent,
-    Remember,
     RightsView,
     RoomTaskView,
     RoomView,
     StopView,
     WakeView,
     WentOn,
+)
+from perdure.core.rooms import (
+    MAX_WAIT_SECONDS,
+    Act,
+    Actor,
+    OnCrash,
+    OpenTask,
+    Post,
+    PutAgent,
+    Remember,
     Written,
     check_act,
     check_name,

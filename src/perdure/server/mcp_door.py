@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 
 from starlette.types import Message, Scope
 
-from perdure.core.rooms import RoomView
+from perdure.core.room_views import RoomView
 from perdure.doors.room_tools import Look, Member
 from perdure.errors import InvalidInput, Retryable, UserError
 from perdure.server.call import Call

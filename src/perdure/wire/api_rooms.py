@@ -9,19 +9,17 @@ from perdure.core.budgets import Budget, BudgetView
 from perdure.core.chain import LogPage
 from perdure.core.codec import Json
 from perdure.core.room_search import SearchKind, SearchPage
-from perdure.core.rooms import (
-    Act,
+from perdure.core.room_views import (
     MemoryView,
     MessageView,
-    OnCrash,
     RightsView,
     RoomTaskView,
     RoomView,
     StopView,
     WakeView,
     WentOn,
-    Written,
 )
+from perdure.core.rooms import Act, OnCrash, Written
 
 
 class RoomsApi(Protocol):

@@ -1,4 +1,4 @@
-"""What requests and replies about rooms hold beside the shapes of `core.rooms`. Unknown fields are refused."""
+"""What requests and replies about rooms hold beside the shapes of `core.rooms` and `room_views`. Unknown fields are refused."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ from typing import Any, ClassVar
 from perdure.core import codec
 from perdure.core.budgets import Budget, BudgetView
 from perdure.core.codec import Json
+from perdure.core.room_views import (
+    MemoryView,
+    MessageView,
+    RoomTaskView,
+    RoomView,
+    StopView,
+    WakeView,
+)
 from perdure.core.rooms import (
     EVERYBODY,
     ChangeTask,
     Invite,
-    MemoryView,
-    MessageView,
     OnCrash,
     OpenTask,
     Post,
     Remember,
-    RoomTaskView,
-    RoomView,
     SetRights,
     Stop,
-    StopView,
     Verb,
-    WakeView,
 )
 
 _STRICT: dict[str, Any] = {"extra": "forbid"}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perdure.core.rooms import MemoryView, MessageView, WakeView
+from perdure.core.room_views import MemoryView, MessageView, WakeView
 from perdure.core.views import ApprovalView
 from perdure.demo.processes import Life
 from perdure.demo.rooms_document import rooms_document

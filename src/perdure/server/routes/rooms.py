@@ -10,16 +10,18 @@ from starlette.responses import Response
 from perdure.core import states
 from perdure.core.chain import LogPage
 from perdure.core.room_search import MOST_FOUND, SearchPage, kinds_of
+from perdure.core.room_views import (
+    RightsView,
+    RoomTaskView,
+    RoomView,
+    WentOn,
+)
 from perdure.core.rooms import (
     MAX_WAIT_SECONDS,
     Act,
     Join,
     Leave,
     RemoveAgent,
-    RightsView,
-    RoomTaskView,
-    RoomView,
-    WentOn,
     Written,
 )
 from perdure.server.call import Call
