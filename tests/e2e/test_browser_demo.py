@@ -26,7 +26,9 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Home]:
-    home = Home(tmp_path)
+    """A user whose temporary files are here, too."""
+    (tmp_path / "tmp").mkdir()
+    home = Home(tmp_path, extra={"TMPDIR": str(tmp_path / "tmp")})
     yield home
     home.close()
 
@@ -102,6 +104,8 @@ async def test_no_worker_outlives_its_server(home: Home, number: signal.Signals)
     [worker] = (await when(server, serves))["workers"]
     server.end(number)
     until(lambda: not alive(worker["pid"]), "the end of the worker")
+    left = list((home.folder / "tmp").iterdir())
+    assert number == signal.SIGKILL or not left  # nobody is there to take it away
 
 
 @pytest.mark.sqlite_only("as above")

@@ -30,7 +30,7 @@ def test_the_ui_locks_its_packages_without_addresses() -> None:
 
 
 @pytest.mark.crash
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(700)
 def test_the_ui_in_a_browser(tmp_path: Path) -> None:
     """All of `./dev ui test` but the build of what is built already."""
     node, browser = shutil.which("node"), next(filter(os.path.exists, BROWSERS), None)
@@ -42,5 +42,5 @@ def test_the_ui_in_a_browser(tmp_path: Path) -> None:
     subprocess.run(["npm", "run", "build"], cwd=UI, check=True, capture_output=True, timeout=200)
     for command in (["npm", "run", "test"], [node, "e2e/run.mjs"]):
         surroundings = os.environ | {"PYTHON": sys.executable, "PYTHONPATH": str(ROOT / "src")}
-        ran = subprocess.run(command, cwd=UI, env=surroundings, capture_output=True, text=True, timeout=300)
+        ran = subprocess.run(command, cwd=UI, env=surroundings, capture_output=True, text=True, timeout=500)
         assert ran.returncode == 0, ran.stdout[-8000:] + ran.stderr[-4000:]
