@@ -1,4 +1,4 @@
-"""What is seen of a room: the same for people, for agents and over HTTP. Pure shapes; what may be done: `rooms`."""
+"""What is seen of a room: the same for people, for agents and over HTTP. Pure shapes; for what is done: `rooms`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rooms: what may be done in one, and by whom. The same for people, for agents and over HTTP. What is seen: `room_views`.
+"""Rooms: what may be done in one, and by whom. The same for people, for agents and over HTTP. Seen: `room_views`.
 
 Pure shapes and checks. A member is named `company`, or `company/agent`; who writes in a company's name is a text.
 """

@@ -1,4 +1,4 @@
-"""What requests and replies about rooms hold beside the shapes of `core.rooms` and `room_views`. Unknown fields are refused."""
+"""What requests and replies about rooms hold beside the shapes of `core`. Unknown fields are refused."""
 
 from __future__ import annotations
 

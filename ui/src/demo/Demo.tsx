@@ -70,8 +70,8 @@ function Begin({ again = false }: { again?: boolean }) {
 function Run({ demo, execution }: { demo: DemoView; execution: string }) {
   const view = useExecution(execution);
   const held = useLog(execution);
-  const tasks = useTasks(execution);
-  const story = useStory(held, tasks.data);
+  const tasks = useTasks(execution, view.data?.finished_ms === null);
+  const story = useStory(held, tasks);
   const workers = demo.workers ?? [];
   const killed = workers.flatMap((one) => (one.killed && one.ended_ms != null ? [one.ended_ms] : []));
   const parts = partsOf(story, demo.steps ?? 0, killed);
