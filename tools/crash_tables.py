@@ -1,4 +1,5 @@
-"""Turn the summaries of `./dev crash --minutes N --json FILE` and `--planted --json FILE` into tables of Markdown.
+"""Turn the summaries of `./dev crash --minutes N --json FILE`, `--planted --json FILE` and `matrix --json > FILE` into
+tables of Markdown.
 
 Prints; `docs/reference/reliability.md` holds what it printed of the last runs.
 """
@@ -20,7 +21,10 @@ def main() -> int:
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="what a run wrote with --json")
     for file in parser.parse_args().files:
         told: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        lines = planted_table(told) if "bugs" in told else long_tables(told)
+        if "rooms" in told:
+            lines = rooms_table(told["rooms"])
+        else:
+            lines = planted_table(told) if "bugs" in told else long_tables(told)
         sys.stdout.write("\n".join(lines) + "\n\n")
     return 0
 
@@ -49,6 +53,14 @@ def planted_table(told: dict[str, Any]) -> list[str]:
     ]
     found = f"Found {told['found']} of {told['planted']} in {told['seconds']:,} s."
     return [*_table(("bug", "found by", "seconds"), rows), "", found]
+
+
+def rooms_table(told: dict[str, Any]) -> list[str]:
+    """Return what killing wakes in rooms came to."""
+    rows = [tuple(row.values()) for row in told["rows"]]
+    head = [name.replace("_", " ") for name in told["rows"][0]]
+    lines = [*_table(head, rows), "", f"{told['killed_wakes']:,} wakes killed, {len(told['wrong'])} promises broken."]
+    return lines + [f"Nobody came by {name}." for name in told["not_killed"]]
 
 
 def _short(test: str) -> str:

@@ -1,7 +1,8 @@
-"""Kill at every failpoint: the client, the worker, the server, all three; print a table. `./dev crash matrix`.
+"""Kill at every failpoint: the client, the worker, the server, all three; then servers and workers of wakes in rooms,
+several times in a row, on both stores. Print a table of each. `./dev crash matrix`.
 
 Exit code 1 if a promise was broken, a point was not passed that is not on the list of those that cannot be, or fewer
-processes were killed than planned.
+processes were killed than planned; of wakes, in a whole run, fewer than 500.
 """
 
 from __future__ import annotations
@@ -11,15 +12,23 @@ import json
 import random
 import signal
 import sys
+import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+import postgres_server
 from crash_case import ROLES, Case, Outcome
 from crash_driver import run_case
 from crash_points import UNREACHED, Point, Way, points
 from perdure.testing.pool import run_all
+from room_found import RULES
+from room_kills import LEAST_KILLS, Kills, Stores, kill_wakes
+from room_orders import ORDERS
+from room_plots import PLOTS
 
 VICTIMS = {"client": ("client",), "worker": ("worker",), "server": ("server",), "all": ROLES}
 TRIES = 3
@@ -58,27 +67,85 @@ class Ran:
 
 def main() -> int:
     options = _parser().parse_args()
-    began = time.monotonic()
-    chosen = [point for point in points() if options.point in point.name and not point.unreached]
-    if not chosen:
-        sys.stderr.write(f"crash matrix: no failpoint has {options.point!r} in its name\n")
-        return 2
-    plan = list(_plan(chosen, options.who, random.Random(options.seed)))
-    ran = list(_run(plan, options.jobs))
-    seconds = time.monotonic() - began
-    summary = _summary(ran, seconds)
-    sys.stdout.write(json.dumps(_as_json(ran, summary)) + "\n" if options.json else _table(ran, summary))
-    return 0 if all(one.ok for one in ran) and len(ran) == len(plan) else 1
+    code = 0
+    told: dict[str, object] = {}
+    for part, run in (("points", _points), ("rooms", _rooms)):
+        if options.only in (None, part):
+            failed, told[part] = run(options)
+            code = max(code, failed)
+    if options.json:
+        sys.stdout.write(json.dumps(told) + "\n")
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="./dev crash matrix", description=__doc__, allow_abbrev=False)
-    parser.add_argument("--point", default="", help="only points with this in their name")
-    parser.add_argument("--who", choices=VICTIMS, help="kill only this one; `all` is all three at once")
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
-    parser.add_argument("--seed", type=int, default=1, help="of the choice of the third pass to kill at")
+    parser.add_argument("--only", choices=("points", "rooms"), help="leave the other part out")
+    parser.add_argument("--point", default="", help="only points, or runs in rooms, with this in their name")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of the tables")
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
+    some = parser.add_argument_group("points")
+    some.add_argument("--who", choices=VICTIMS, help="kill only this one; `all` is all three at once")
+    some.add_argument("--seed", type=int, default=1, help="of the choice of the third pass to kill at")
+    rooms = parser.add_argument_group("rooms; each of these may be given more than once, but for the last")
+    rooms.add_argument("--store", action="append", help="sqlite, postgres, or a server's address; by default both")
+    rooms.add_argument(
+        "--order", action="append", choices=(*RULES, *ORDERS), help="a rule for a crash, or another order"
+    )
+    rooms.add_argument("--wake", action="append", choices=PLOTS, help="how the agent answers; by default all ways")
+    rooms.add_argument("--rounds", type=int, default=3, help="how many lives are ended in a row")
     return parser
+
+
+def _points(options: argparse.Namespace) -> tuple[int, object]:
+    """Kill at failpoints; return the exit code, and what is told of it as JSON."""
+    began = time.monotonic()
+    chosen = [point for point in points() if options.point in point.name and not point.unreached]
+    if not chosen:
+        sys.stderr.write(f"crash matrix: no failpoint has {options.point!r} in its name\n")
+        return 2, None
+    plan = list(_plan(chosen, options.who, random.Random(options.seed)))
+    ran = list(_run(plan, options.jobs))
+    summary = _summary(ran, time.monotonic() - began)
+    if not options.json:
+        sys.stdout.write(_table(ran, summary))
+    return int(not all(one.ok for one in ran) or len(ran) != len(plan)), _as_json(ran, summary)
+
+
+def _rooms(options: argparse.Namespace) -> tuple[int, object]:
+    """Kill wakes in rooms; as above."""
+    chosen = options.store or ["sqlite", "postgres"]
+    with ExitStack() as held:
+        folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="perdure-rooms-")))
+        stores = [_stores(one, folder, held) for one in chosen]
+        orders, plots = options.order or (*RULES, *ORDERS), options.wake or PLOTS
+        kills = kill_wakes(stores, orders, plots, options.point, options.rounds, options.jobs)
+    if not options.json:
+        sys.stdout.write(kills.table())
+    return judged(kills, whole=not (options.store or options.order or options.wake or options.point)), kills.to_json()
+
+
+def judged(kills: Kills, *, whole: bool) -> int:
+    """Return the exit code of the rooms. `whole`: nothing was left out."""
+    if not kills.rows:
+        sys.stderr.write("crash matrix: no run in a room has that in its name\n")
+        return 2
+    if whole and kills.killed_wakes < LEAST_KILLS:
+        sys.stderr.write(f"crash matrix: {kills.killed_wakes} wakes were killed, {LEAST_KILLS} are due\n")
+        return 1
+    return int(bool(kills.wrong))
+
+
+def _stores(named: str, folder: Path, held: ExitStack) -> Stores:
+    """Return where rooms are made, on a server of this run's own if it has no address."""
+    if named == "sqlite":
+        return Stores(named, "", folder)
+    if named != "postgres":
+        return Stores("postgres", named, folder)
+    binaries = postgres_server.find_binaries()
+    if binaries is None:
+        raise SystemExit("crash matrix: no PostgreSQL binaries. Install them, or give --store sqlite")
+    return Stores(named, held.enter_context(postgres_server.running(binaries)), folder)
 
 
 # What is to be run.
