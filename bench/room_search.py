@@ -16,12 +16,7 @@ from statistics import median
 from search import gather_statistics, opened
 
 from perdure.core.room_search import Source, entries_of
-from perdure.core.rooms import (
-    Actor,
-    Invite,
-    Join,
-    written_id,
-)
+from perdure.core.rooms import Actor, Invite, Join, written_id
 from perdure.engine.room_search import Search, search
 from perdure.engine.rooms import MakeRoom, Write, make_room, room_ref, write_in_room
 from perdure.store.protocol import EVERY_COMPANY, Store

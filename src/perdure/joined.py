@@ -19,13 +19,7 @@ from perdure.core.codec import Json
 from perdure.core.events import Event, Kind
 from perdure.core.live import LiveNews
 from perdure.core.ports import Clock, Random
-from perdure.core.rooms import (
-    Act,
-    OpenTask,
-    Post,
-    Remember,
-    Written,
-)
+from perdure.core.rooms import Act, OpenTask, Post, Remember, Written
 from perdure.core.views import (
     ApprovalView,
     Decision,

@@ -14,12 +14,7 @@ import pytest
 from http_server import Server, serving
 from perdure.client.http import HttpApi
 from perdure.core.hooks import PATH, new_secret
-from perdure.core.rooms import (
-    Invite,
-    Join,
-    Leave,
-    Stop,
-)
+from perdure.core.rooms import Invite, Join, Leave, Stop
 from perdure.errors import Conflict, InvalidInput, NotFound
 from perdure.system import SystemRandom
 from raw_http import Reply, exchange, request

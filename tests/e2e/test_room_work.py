@@ -14,12 +14,7 @@ import pytest
 from database_work import Work, counted
 from foreign_rooms import CONTROL_ROUTES, OWN_LIST, ROOM_ROUTES, Pair, World, pairs, world
 from http_server import open_node, serving, serving_node
-from perdure.core.rooms import (
-    OpenTask,
-    Post,
-    Remember,
-    SetRights,
-)
+from perdure.core.rooms import OpenTask, Post, Remember, SetRights
 from which_store import kind
 
 pytestmark = [pytest.mark.anyio, pytest.mark.both_stores]

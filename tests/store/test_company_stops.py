@@ -6,14 +6,7 @@ import pytest
 
 from engine_bench import Bench
 from perdure.core.companies import CompanyStopped
-from perdure.core.rooms import (
-    Actor,
-    Invite,
-    Join,
-    Leave,
-    Post,
-    Stop,
-)
+from perdure.core.rooms import Actor, Invite, Join, Leave, Post, Stop
 from perdure.engine.companies import (
     RevokeKey,
     StopCompany,

@@ -11,17 +11,7 @@ from engine_bench import Bench
 from perdure.core import codec
 from perdure.core.events import Kind
 from perdure.core.items import ActInRoom
-from perdure.core.rooms import (
-    MOST_HOPS,
-    Act,
-    Actor,
-    EndWake,
-    Leave,
-    OpenTask,
-    Post,
-    Remember,
-    RemoveAgent,
-)
+from perdure.core.rooms import MOST_HOPS, Act, Actor, EndWake, Leave, OpenTask, Post, Remember, RemoveAgent
 from perdure.engine.claim import Claimed
 from perdure.engine.query import events_of
 from perdure.engine.record import Record, record

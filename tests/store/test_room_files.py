@@ -9,12 +9,7 @@ import pytest
 
 from engine_bench import Bench
 from perdure.core.room_files import CHUNK_BYTES, MAX_ROOM_BYTES, NewFile, blob_of, chunks_of
-from perdure.core.rooms import (
-    Actor,
-    Leave,
-    Stop,
-    Written,
-)
+from perdure.core.rooms import Actor, Leave, Stop, Written
 from perdure.engine import room_file_rows, room_files
 from perdure.engine.room_files import (
     PutChunk,

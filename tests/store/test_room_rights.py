@@ -13,16 +13,7 @@ from engine_bench import Bench, file_bench_in
 from perdure.core import codec
 from perdure.core.items import ActInRoom, HoldAct
 from perdure.core.rights import Hold, hold_from_json
-from perdure.core.rooms import (
-    Act,
-    Actor,
-    ChangeTask,
-    Leave,
-    OpenTask,
-    Post,
-    Remember,
-    SetRights,
-)
+from perdure.core.rooms import Act, Actor, ChangeTask, Leave, OpenTask, Post, Remember, SetRights
 from perdure.engine.claim import Claimed
 from perdure.engine.expire import expire_approvals
 from perdure.engine.query import approvals_of, events_of, execution_view

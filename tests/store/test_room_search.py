@@ -15,14 +15,7 @@ from older_store import older_store
 from perdure.core.ids import shard_of
 from perdure.core.room_files import NewFile, blob_of
 from perdure.core.room_search import COMMON, SearchPage, words_of
-from perdure.core.rooms import (
-    Actor,
-    Invite,
-    Join,
-    Leave,
-    Post,
-    Remember,
-)
+from perdure.core.rooms import Actor, Invite, Join, Leave, Post, Remember
 from perdure.engine.room_files import PutFile, passages_view, put_file
 from perdure.engine.room_search import Search, search
 from perdure.engine.rooms import Write, write_in_room

@@ -8,17 +8,7 @@ import pytest
 
 from engine_bench import Bench
 from perdure.core import codec
-from perdure.core.rooms import (
-    ChangeTask,
-    Invite,
-    Join,
-    Leave,
-    OpenTask,
-    Post,
-    Remember,
-    RemoveAgent,
-    Written,
-)
+from perdure.core.rooms import ChangeTask, Invite, Join, Leave, OpenTask, Post, Remember, RemoveAgent, Written
 from perdure.engine.due import Sweep
 from perdure.engine.park import Finish, finish
 from perdure.engine.retention import forget, set_retention

@@ -14,16 +14,7 @@ from engine_bench import Bench
 from older_store import older_store
 from perdure.core.budgets import Budget
 from perdure.core.room_files import NewFile, blob_of
-from perdure.core.rooms import (
-    Actor,
-    Invite,
-    Join,
-    Leave,
-    OpenTask,
-    Remember,
-    SetRights,
-    Stop,
-)
+from perdure.core.rooms import Actor, Invite, Join, Leave, OpenTask, Remember, SetRights, Stop
 from perdure.engine.room_files import PutChunk, PutFile, put_chunk, put_file
 from perdure.engine.rooms_budget import SetBudget, set_budget
 from perdure.errors import InternalError

@@ -17,16 +17,7 @@ from http_server import Server, serving
 from perdure.client.http import HttpApi
 from perdure.core.budgets import Budget
 from perdure.core.room_files import NewFile
-from perdure.core.rooms import (
-    Invite,
-    Join,
-    Leave,
-    OpenTask,
-    Post,
-    Remember,
-    SetRights,
-    Stop,
-)
+from perdure.core.rooms import Invite, Join, Leave, OpenTask, Post, Remember, SetRights, Stop
 from perdure.server.app import control_app
 from perdure.wire import routes
 from raw_http import Reply, exchange, request

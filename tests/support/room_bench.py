@@ -10,16 +10,7 @@ from engine_bench import Bench
 from perdure.core import codec
 from perdure.core.chain import Follower, LogPage
 from perdure.core.room_views import RoomView
-from perdure.core.rooms import (
-    Act,
-    Actor,
-    Invite,
-    Join,
-    Post,
-    PutAgent,
-    Written,
-    written_id,
-)
+from perdure.core.rooms import Act, Actor, Invite, Join, Post, PutAgent, Written, written_id
 from perdure.engine.claim import Claimed
 from perdure.engine.rooms import MakeRoom, Write, make_room, write_in_room
 from perdure.engine.rooms_read import Window, ledger_page, messages_view, rooms_view

@@ -14,12 +14,7 @@ from node_bench import PATIENCE, NodeBench, Script, node_over, spec, wait_until
 from perdure.core import codec
 from perdure.core.chain import Follower
 from perdure.core.room_views import MemoryView, WakeView
-from perdure.core.rooms import (
-    Act,
-    Invite,
-    Join,
-    Post,
-)
+from perdure.core.rooms import Act, Invite, Join, Post
 from perdure.core.views import ExecutionView
 from perdure.models.port import ModelReply, ModelRequest, ToolCall, Usage
 

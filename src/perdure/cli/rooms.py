@@ -13,13 +13,7 @@ from perdure.cli.connect import AsJson, By, Server, ask
 from perdure.cli.rooms_ledger import After, Limit, Room
 
 if TYPE_CHECKING:
-    from perdure.core.room_views import (
-        MemoryView,
-        MessageView,
-        RoomTaskView,
-        RoomView,
-        WakeView,
-    )
+    from perdure.core.room_views import MemoryView, MessageView, RoomTaskView, RoomView, WakeView
     from perdure.core.rooms import Act, Written
 
 app = typer.Typer(help="Rooms that several companies share: write, read, ask, remember.", no_args_is_help=True)

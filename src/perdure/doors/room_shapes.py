@@ -9,12 +9,7 @@ from pydantic import Field
 
 from perdure.core import states
 from perdure.core.room_search import KINDS, MOST_FOUND, SearchKind
-from perdure.core.room_views import (
-    MemoryView,
-    MessageView,
-    RoomTaskView,
-    RoomView,
-)
+from perdure.core.room_views import MemoryView, MessageView, RoomTaskView, RoomView
 from perdure.core.rooms import EVERYBODY, MAX_WAIT_SECONDS
 from perdure.wire.codec import MAX_INT
 

@@ -15,21 +15,8 @@ import anyio
 
 from perdure.core import codec, states
 from perdure.core.room_search import SearchPage
-from perdure.core.room_views import (
-    MemoryView,
-    MessageView,
-    RoomTaskView,
-    RoomView,
-)
-from perdure.core.rooms import (
-    Act,
-    ChangeTask,
-    Join,
-    OpenTask,
-    Post,
-    Remember,
-    Written,
-)
+from perdure.core.room_views import MemoryView, MessageView, RoomTaskView, RoomView
+from perdure.core.rooms import Act, ChangeTask, Join, OpenTask, Post, Remember, Written
 from perdure.doors.room_shapes import (
     MOST,
     Changing,

@@ -7,13 +7,7 @@ import base64
 from perdure.core import codec
 from perdure.core.room_files import MAX_ROOM_BYTES, NewFile, blob_of, check_file, passages_of
 from perdure.core.room_search import Source
-from perdure.core.rooms import (
-    Actor,
-    RoomKind,
-    ShareFile,
-    Written,
-    written_id,
-)
+from perdure.core.rooms import Actor, RoomKind, ShareFile, Written, written_id
 from perdure.engine.room_search import forget_versions, index
 from perdure.engine.rooms_ledger import again, note
 from perdure.errors import InvalidInput, LimitExceeded, PerdureError

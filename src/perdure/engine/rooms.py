@@ -11,13 +11,7 @@ from dataclasses import dataclass
 from perdure.core import codec, states
 from perdure.core.events import LOG_FORMAT
 from perdure.core.ids import shard_of
-from perdure.core.rooms import (
-    LEDGER_COMPANY,
-    Act,
-    Actor,
-    RoomKind,
-    Written,
-)
+from perdure.core.rooms import LEDGER_COMPANY, Act, Actor, RoomKind, Written
 from perdure.engine.rooms_acts import perform
 from perdure.engine.rooms_ledger import note
 from perdure.engine.rooms_members import Member, put_member

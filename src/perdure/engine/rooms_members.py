@@ -8,16 +8,7 @@ from typing import NamedTuple, assert_never
 
 from perdure.core import states
 from perdure.core.codec import Json
-from perdure.core.rooms import (
-    Actor,
-    Invite,
-    Join,
-    Leave,
-    PutAgent,
-    RemoveAgent,
-    RoomKind,
-    mentions,
-)
+from perdure.core.rooms import Actor, Invite, Join, Leave, PutAgent, RemoveAgent, RoomKind, mentions
 from perdure.errors import Conflict, InvalidInput, NotFound, PerdureError
 from perdure.store.protocol import Reads, Row
 from perdure.store.tx import Tx

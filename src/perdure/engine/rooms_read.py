@@ -9,14 +9,7 @@ from typing import Any
 from perdure.core import codec, states
 from perdure.core.chain import Link, LogPage
 from perdure.core.ids import shard_of
-from perdure.core.room_views import (
-    MemberView,
-    MemoryView,
-    MessageView,
-    RoomTaskView,
-    RoomView,
-    WakeView,
-)
+from perdure.core.room_views import MemberView, MemoryView, MessageView, RoomTaskView, RoomView, WakeView
 from perdure.engine.rooms_members import missing_room, standing
 from perdure.errors import InvalidInput, NotFound
 from perdure.store.protocol import Reads, Row

@@ -8,16 +8,7 @@ from perdure.agent.calls import CallProblem, read_call
 from perdure.agent.spec import AgentSpec, ToolEntry
 from perdure.core import codec
 from perdure.core.codec import Json
-from perdure.core.rooms import (
-    EVERYBODY,
-    MAX_TEXT,
-    Act,
-    ChangeTask,
-    OpenTask,
-    Remember,
-    ShareFile,
-    check_act,
-)
+from perdure.core.rooms import EVERYBODY, MAX_TEXT, Act, ChangeTask, OpenTask, Remember, ShareFile, check_act
 from perdure.errors import InvalidInput
 from perdure.flow.context import Failed
 from perdure.models.port import ModelReply, ToolCall, Usage

@@ -24,15 +24,7 @@ from perdure.core.events import Kind
 from perdure.core.items import ActInRoom, HoldAct
 from perdure.core.ports import Clock
 from perdure.core.rights import hold_from_json
-from perdure.core.rooms import (
-    MAX_TEXT,
-    Act,
-    Actor,
-    CallTool,
-    EndWake,
-    Post,
-    Remember,
-)
+from perdure.core.rooms import MAX_TEXT, Act, Actor, CallTool, EndWake, Post, Remember
 from perdure.flow.context import Context, Failed, Try
 from perdure.models.port import ModelReply, Models, ToolCall
 from perdure.rooms.actions import RECALL, read_action, read_decision

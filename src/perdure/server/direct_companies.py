@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from perdure.core.companies import CompanyStopped, CompanyView, KeyView, check_company, check_key
 from perdure.core.ids import check_named
-from perdure.core.rooms import (
-    Actor,
-    Stop,
-    check_act,
-    check_name,
-)
+from perdure.core.rooms import Actor, Stop, check_act, check_name
 from perdure.engine.companies import (
     RevokeKey,
     StopCompany,

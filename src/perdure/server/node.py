@@ -235,10 +235,7 @@ class Node:
         return Issuer(company_key(self._store.token_key, company), self.public_url)
 
     def changes(self, company: str) -> Changes:
-        found = self._changes.get(company)
-        if found is None:
-            found = self._changes[company] = Changes(self.bridge, company, self.parts.clock)
-        return found
+        return self._changes.setdefault(company, Changes(self.bridge, company, self.parts.clock))
 
     @property
     def pushes(self) -> bool:

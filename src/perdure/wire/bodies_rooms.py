@@ -8,26 +8,8 @@ from typing import Any, ClassVar
 from perdure.core import codec
 from perdure.core.budgets import Budget, BudgetView
 from perdure.core.codec import Json
-from perdure.core.room_views import (
-    MemoryView,
-    MessageView,
-    RoomTaskView,
-    RoomView,
-    StopView,
-    WakeView,
-)
-from perdure.core.rooms import (
-    EVERYBODY,
-    ChangeTask,
-    Invite,
-    OnCrash,
-    OpenTask,
-    Post,
-    Remember,
-    SetRights,
-    Stop,
-    Verb,
-)
+from perdure.core.room_views import MemoryView, MessageView, RoomTaskView, RoomView, StopView, WakeView
+from perdure.core.rooms import EVERYBODY, ChangeTask, Invite, OnCrash, OpenTask, Post, Remember, SetRights, Stop, Verb
 
 _STRICT: dict[str, Any] = {"extra": "forbid"}
 

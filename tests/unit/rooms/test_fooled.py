@@ -17,14 +17,7 @@ import pytest
 
 from fooled_model import ORDER, WAYS, fooled
 from node_bench import NodeBench, node_over, spec, wait_until
-from perdure.core.rooms import (
-    Invite,
-    Join,
-    OpenTask,
-    Post,
-    Remember,
-    SetRights,
-)
+from perdure.core.rooms import Invite, Join, OpenTask, Post, Remember, SetRights
 from room_node import ACME, GLOBEX
 
 pytestmark = pytest.mark.anyio

@@ -9,12 +9,7 @@ import pytest
 
 from node_bench import Hold, Script
 from perdure.agent.spec import LimitsEntry
-from perdure.core.rooms import (
-    OpenTask,
-    Remember,
-    RemoveAgent,
-    SetRights,
-)
+from perdure.core.rooms import OpenTask, Remember, RemoveAgent, SetRights
 from perdure.errors import Conflict
 from perdure.models.port import ModelError, ModelReply, ModelRequest
 from perdure.models.scripted import say

@@ -10,20 +10,8 @@ from starlette.responses import Response
 from perdure.core import states
 from perdure.core.chain import LogPage
 from perdure.core.room_search import MOST_FOUND, SearchPage, kinds_of
-from perdure.core.room_views import (
-    RightsView,
-    RoomTaskView,
-    RoomView,
-    WentOn,
-)
-from perdure.core.rooms import (
-    MAX_WAIT_SECONDS,
-    Act,
-    Join,
-    Leave,
-    RemoveAgent,
-    Written,
-)
+from perdure.core.room_views import RightsView, RoomTaskView, RoomView, WentOn
+from perdure.core.rooms import MAX_WAIT_SECONDS, Act, Join, Leave, RemoveAgent, Written
 from perdure.server.call import Call
 from perdure.server.routes.parsed import After, Caller, Limit, ParsedRoute, reply
 from perdure.wire import routes
