@@ -91,7 +91,7 @@ async def test_a_foreign_room_costs_what_none_costs_by_every_route(tmp_path: Pat
     found = await measured(place, here, [pair for pair in ROOM_ROUTES if pair not in OWN_LIST])
     for one, real, twin in found:
         assert real.asked == twin.asked, one
-        assert abs(real.rows - twin.rows) <= ONE_ROW, one
+        assert abs(real.rows - twin.rows) <= (ONE_ROW if one.method == "GET" else 0), one
         assert abs(real.steps - twin.steps) <= STEPS_OF_A_ROW, (one, real.steps, twin.steps)
     assert len(found) > 100
     assert all(real.asked and (real.steps or kind() == "postgres") for _, real, _ in found), "nothing was counted"

@@ -8,11 +8,13 @@ import pytest
 
 from engine_bench import Bench
 from perdure.core import codec
-from perdure.core.rooms import ChangeTask, Invite, Join, Leave, OpenTask, Post, Remember, RemoveAgent, Written
+from perdure.core.room_files import NewFile
+from perdure.core.rooms import Actor, ChangeTask, Invite, Join, Leave, OpenTask, Post, Remember, RemoveAgent, Written
 from perdure.engine.due import Sweep
 from perdure.engine.park import Finish, finish
 from perdure.engine.retention import forget, set_retention
-from perdure.engine.rooms import MakeRoom, Write, make_room, write_in_room
+from perdure.engine.room_files import PutFile, put_file
+from perdure.engine.rooms import MakeRoom, Write, make_room, room_ref, write_in_room
 from perdure.engine.rooms_read import (
     ledger_page,
     memory_view,
@@ -21,7 +23,10 @@ from perdure.engine.rooms_read import (
     tasks_view,
     wakes_view,
 )
+from perdure.engine.rooms_stops import Start, start_in_room
 from perdure.errors import Conflict, InvalidInput, NotFound
+from perdure.store.protocol import Ref
+from perdure.store.tx import Tx
 from room_bench import ACME, ANN, BOB, EVERYTHING, GLOBEX, STRANGER, RoomBench
 
 
@@ -76,6 +81,23 @@ def test_to_whoever_is_no_member_nothing_is_there(room: RoomBench) -> None:
     with pytest.raises(NotFound):
         room.read(room_view, STRANGER.company)
     assert room.rooms(STRANGER.company) == []
+
+
+def test_who_is_no_member_locks_nothing_and_so_waits_for_nobody_in_it(room: RoomBench) -> None:
+    """Who waits for those who write in a room knows that there is one."""
+
+    def locked(actor: Actor) -> list[list[Ref]]:
+        with room.bench.store.write() as connection:
+            tx = Tx(connection)
+            rows: list[tuple[Any, Any]] = [
+                (write_in_room, Write(room.room, actor, Post("x"))),
+                (put_file, PutFile(room.room, actor, NewFile("a.txt", "0" * 64, 1), "read", "a")),
+                (start_in_room, Start(room.room, actor, "the room")),
+            ]
+            return [list(next(operation.apply(tx, [row]))) for operation, row in rows]
+
+    assert locked(STRANGER) == [[], [], []]
+    assert locked(BOB) == [[room_ref(room.room)]] * 3
 
 
 def test_an_invited_company_sees_that_it_may_join_and_no_more(room: RoomBench) -> None:

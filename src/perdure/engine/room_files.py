@@ -15,7 +15,7 @@ from perdure.core.room_files import FileView, NewFile, PassageView
 from perdure.core.rooms import Actor, Written
 from perdure.engine.room_file_rows import write_file
 from perdure.engine.rooms import room_ref
-from perdure.engine.rooms_members import missing_room, standing
+from perdure.engine.rooms_members import missing_room, seated, standing
 from perdure.engine.rooms_read import Window, check_joined
 from perdure.engine.rooms_rights import allowed, deed_of_file
 from perdure.errors import InvalidInput, NotFound, PerdureError
@@ -78,7 +78,7 @@ def _put_chunk(tx: Tx, row: PutChunk) -> bool | NotFound:
 @operation()
 def put_file(tx: Tx, rows: Sequence[PutFile]) -> Steps[Written | PerdureError]:
     """Make versions of files. To whoever is no member, the room is not there."""
-    yield [room_ref(row.room) for row in rows]
+    yield [room_ref(room) for room in seated(tx, ((row.room, row.actor.company) for row in rows))]
     return [_put_file(tx, row) for row in rows]
 
 

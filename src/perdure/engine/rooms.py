@@ -14,7 +14,7 @@ from perdure.core.ids import shard_of
 from perdure.core.rooms import LEDGER_COMPANY, Act, Actor, RoomKind, Written
 from perdure.engine.rooms_acts import perform
 from perdure.engine.rooms_ledger import note
-from perdure.engine.rooms_members import Member, put_member
+from perdure.engine.rooms_members import Member, put_member, seated
 from perdure.errors import InternalError, PerdureError
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Ref
@@ -94,7 +94,7 @@ def _ledger(tx: Tx, room: str) -> ExecutionRow:
 @operation()
 def write_in_room(tx: Tx, rows: Sequence[Write]) -> Steps[Written | PerdureError]:
     """Do what members ask for, in the order in which it came. To whoever is no member, the room is not there."""
-    yield [room_ref(row.room) for row in rows]
+    yield [room_ref(room) for room in seated(tx, ((row.room, row.actor.company) for row in rows))]
     return [_write(tx, row) for row in rows]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, assert_never
 
@@ -43,6 +43,19 @@ def standing(reads: Reads | Tx, room: str, company: str, name: str = "") -> stat
     """Return how a company, or an agent of it, stands to a room; None for who is not in it and not invited."""
     found = reads.row("room_member", room=room, company=company, name=name)
     return None if found is None or found["state"] == states.Membership.GONE else states.Membership(found["state"])
+
+
+def seated(tx: Tx, wanted: Iterable[tuple[str, str]]) -> list[str]:
+    """Return the rooms, of rooms and companies, that are there for the company: the ones that may be locked for it.
+
+    For any other company, locking a room would wait for those who write in it, and so tell that there is one.
+    """
+    found: list[str] = []
+    for room, company in dict.fromkeys(wanted):
+        tx.speak_for(company)
+        if tx.row("room_seat", room=room, company=company) is not None:
+            found.append(room)
+    return found
 
 
 def find_member(tx: Tx, room: str, text: str) -> Member | InvalidInput:

@@ -16,7 +16,7 @@ from perdure.core.room_views import StopView
 from perdure.core.rooms import Actor, RoomKind, Stop
 from perdure.engine.record import held_by, lost
 from perdure.engine.rooms_ledger import note
-from perdure.engine.rooms_members import missing_room, standing
+from perdure.engine.rooms_members import missing_room, seated, standing
 from perdure.engine.signal import resume
 from perdure.engine.wake import hold_back, let_go, put_ready
 from perdure.errors import Conflict, InvalidInput, LeaseLost, PerdureError
@@ -120,7 +120,7 @@ def start_in_room(tx: Tx, rows: Sequence[Start]) -> Steps[Started | PerdureError
     """Lift stops, and let the wakes go on that they had paused. Asked again, it lets those go on that are left."""
     found = [one for row in rows for one in _halted(tx, row)]
     yield [
-        *(Ref(shard_of(row.room), row.room) for row in rows),
+        *(Ref(shard_of(room), room) for room in seated(tx, ((row.room, row.actor.company) for row in rows))),
         *(Ref(one["shard"], one["execution"]) for one in found),
     ]
     return [_start(tx, row) for row in rows]

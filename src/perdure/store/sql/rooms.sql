@@ -24,6 +24,10 @@ ON CONFLICT (room, company, name) DO UPDATE SET
 INSERT INTO room_seats (room, company, host) SELECT id, :company, company FROM rooms WHERE id = :room
 ON CONFLICT DO NOTHING;
 
+-- name: room_seat
+-- Whether a room is there for a company.
+SELECT 1 AS one FROM room_seats WHERE room = :room AND company = :company;
+
 -- name: take_room_seat
 -- Let it be there no more.
 DELETE FROM room_seats WHERE room = :room AND company = :company;
