@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
@@ -15,7 +15,7 @@ from perdure.engine.keys import KEYS, hash_of
 from perdure.engine.logins import LINK, SESSION
 from perdure.engine.rooms import room_ref
 from perdure.engine.rooms_ledger import note
-from perdure.engine.rooms_stops import let_go_on, stop_on
+from perdure.engine.rooms_stops import halt_all, let_go_on, live_wakes, stop_on
 from perdure.errors import Conflict, NotFound
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import EVERY_COMPANY, Reads, Ref, Row
@@ -112,10 +112,10 @@ def stop_company(tx: Tx, rows: Sequence[StopCompany]) -> Steps[Stopped]:
     is looked at when it is asked for again.
     """
     rooms = {row.company: _rooms(tx, row.company) for row in rows}
-    halted = [one for row in rows if row.lift for one in _halted(tx, row.company)]
+    wakes = [one for row in rows for one in (_halted(tx, row.company) if row.lift else _live(tx, row.company, rooms))]
     yield [
         *(room_ref(room) for some in rooms.values() for room in some),
-        *(Ref(one["shard"], one["execution"]) for one in halted),
+        *(Ref(shard_of(one["execution"]), one["execution"]) for one in wakes),
     ]
     return [_let_go(tx, row) if row.lift else _stop(tx, row) for row in rows]
 
@@ -131,10 +131,19 @@ def _halted(tx: Tx, company: str) -> list[Row]:
     return tx.rows("halted_of", company=company)
 
 
+def _live(tx: Tx, company: str, rooms: Mapping[str, Sequence[str]]) -> list[Row]:
+    tx.speak_for(company)
+    return [one for room in rooms[company] for one in live_wakes(tx, room)]
+
+
 def _stop(tx: Tx, row: StopCompany) -> Stopped:
     by = {"by_company": row.actor.company, "by_name": row.actor.name}
     new = tx.run("put_company_stop", company=row.company, **by, reason=row.reason, now_ms=tx.now_ms)
-    return _told(tx, row, bool(new), 0, left=False)
+    told = _told(tx, row, bool(new), 0, left=False)
+    for ledger in (tx.execution(room) for room in _rooms(tx, row.company)):
+        if ledger is not None:
+            halt_all(tx, ledger, f"{row.actor.company}/{row.actor.name}")
+    return told
 
 
 def _let_go(tx: Tx, row: StopCompany) -> Stopped:

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from perdure.core import codec, states
 from perdure.core.events import LOG_FORMAT
 from perdure.core.ids import shard_of
-from perdure.core.rooms import LEDGER_COMPANY, Act, Actor, RoomKind, Written
+from perdure.core.rooms import LEDGER_COMPANY, Act, Actor, RoomKind, Stop, Written
 from perdure.engine.rooms_acts import perform
 from perdure.engine.rooms_ledger import note
 from perdure.engine.rooms_members import Member, put_member, seated
+from perdure.engine.rooms_stops import live_wakes
 from perdure.errors import InternalError, PerdureError
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Ref
@@ -94,8 +95,17 @@ def _ledger(tx: Tx, room: str) -> ExecutionRow:
 @operation()
 def write_in_room(tx: Tx, rows: Sequence[Write]) -> Steps[Written | PerdureError]:
     """Do what members ask for, in the order in which it came. To whoever is no member, the room is not there."""
-    yield [room_ref(room) for room in seated(tx, ((row.room, row.actor.company) for row in rows))]
+    rooms = seated(tx, ((row.room, row.actor.company) for row in rows))
+    yield [*(room_ref(room) for room in rooms), *(ref for row in rows for ref in _held(tx, row, rooms))]
     return [_write(tx, row) for row in rows]
+
+
+def _held(tx: Tx, row: Write, rooms: Sequence[str]) -> list[Ref]:
+    """Return the wakes that a stop may pause."""
+    if not isinstance(row.act, Stop) or row.room not in rooms:
+        return []
+    tx.speak_for(row.actor.company)
+    return [Ref(shard_of(one["execution"]), one["execution"]) for one in live_wakes(tx, row.room)]
 
 
 def _write(tx: Tx, row: Write) -> Written | PerdureError:

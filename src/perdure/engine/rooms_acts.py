@@ -38,7 +38,7 @@ from perdure.engine.room_search import index
 from perdure.engine.rooms_ledger import again, note
 from perdure.engine.rooms_members import change_member, find_member, missing_room, standing, targets
 from perdure.engine.rooms_rights import Ask, Held, permitted, set_rights
-from perdure.engine.rooms_stops import stop
+from perdure.engine.rooms_stops import halt_all, stop
 from perdure.engine.rooms_wakes import wake_all
 from perdure.errors import Conflict, InvalidInput, NotFound, PerdureError
 from perdure.store.protocol import Row
@@ -108,7 +108,9 @@ def _stop(tx: Tx, room: ExecutionRow, actor: Actor, act: Stop) -> Written | Perd
         return Written(room.id, 0, created=False)
     if isinstance(whom, PerdureError):
         return whom
-    return Written(room.id, note(tx, room, actor, RoomKind.STOPPED, str(whom)))
+    seq = note(tx, room, actor, RoomKind.STOPPED, str(whom))
+    halt_all(tx, room, f"{actor.company}/{actor.name}")
+    return Written(room.id, seq)
 
 
 def _set_rights(tx: Tx, room: ExecutionRow, actor: Actor, act: SetRights) -> Written | Conflict:

@@ -1,7 +1,8 @@
 """Have an agent, a company or a whole room do nothing for now, and let them go on.
 
-A stop is a row, read by the transaction of every act and before every request to a model. A wake that meets one is
-paused, and is remembered: what it has done stays, and when the stop is lifted it goes on where it was.
+A stop is a row, read by the transaction of every act and before every request to a model. The wakes that it holds are
+paused with it, so that no worker is given their calls, or else when they meet it. They are remembered: what they have
+done stays, and when the stop is lifted they go on where they were.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from perdure.core.rooms import Actor, RoomKind, Stop
 from perdure.engine.record import held_by, lost
 from perdure.engine.rooms_ledger import note
 from perdure.engine.rooms_members import missing_room, seated, standing
-from perdure.engine.signal import resume
+from perdure.engine.signal import pause, resume
 from perdure.engine.wake import hold_back, let_go, put_ready
 from perdure.errors import Conflict, InvalidInput, LeaseLost, PerdureError
 from perdure.store.operation import Steps, operation
@@ -27,6 +28,8 @@ from perdure.store.tx import Tx
 
 STOPPED = "stopped"
 """Why a wake was paused, and the code of what is refused to people meanwhile."""
+LOOKED_AT = 1_000
+"""The newest wakes of a room, which a stop pauses itself. Older ones that still go on meet it."""
 
 
 class Whom(NamedTuple):
@@ -96,6 +99,25 @@ def stop(tx: Tx, room: ExecutionRow, actor: Actor, act: Stop) -> Whom | PerdureE
     given = {"room": room.id, "company": whom.company, "agent": whom.agent, "reason": act.reason}
     new = tx.run("put_stop", **given, by_company=actor.company, by_name=actor.name, now_ms=tx.now_ms)
     return whom if new else None
+
+
+def live_wakes(tx: Tx, room: str) -> list[Row]:
+    """Return the claims of wakes that have not ended. The transaction speaks for somebody in the room."""
+    claims = tx.rows("room_wakes", room=room, limit=LOOKED_AT)
+    found = tx.named("states_of", {one["execution"]: shard_of(one["execution"]) for one in claims})
+    live = {one["id"] for one in found if one["state"] not in states.TERMINAL}
+    return [one for one in claims if one["execution"] in live]
+
+
+def halt_all(tx: Tx, ledger: ExecutionRow, by: str) -> None:
+    """Pause the wakes in a room that a stop holds now, of those that are locked. One that is owned meets it then."""
+    tx.speak_for(EVERY_COMPANY)
+    for one in live_wakes(tx, ledger.id):
+        execution, whose = tx.execution(one["execution"]), Whom(one["company"], one["agent"])
+        if execution is None or execution.state == states.Execution.PAUSED:
+            continue
+        if (why := stop_on(tx, ledger.id, *whose)) and not isinstance(pause(tx, execution, why, by), Conflict):
+            _remember(tx, execution, ledger, whose, STOPPED)
 
 
 def _whom(tx: Tx, room: str, actor: Actor, member: str) -> Whom | PerdureError:
@@ -197,11 +219,15 @@ def _pause(tx: Tx, execution: ExecutionRow, ledger: ExecutionRow, row: HaltWake)
     reason = states.Reason.USER if row.why == STOPPED else states.Reason.QUOTA
     if not hold_back(tx, execution, "pause", reason, row.message):
         return  # paused before
-    company, agent = row.whose
-    whose = {"room": row.room, "company": company, "agent": agent}
-    tx.run("insert_halted", **whose, shard=execution.shard, execution=execution.id, why=row.why)
+    _remember(tx, execution, ledger, row.whose, row.why)
+
+
+def _remember(tx: Tx, execution: ExecutionRow, ledger: ExecutionRow, whose: Whom, why: str) -> None:
+    company, agent = whose
+    scope = {"room": ledger.id, "company": company, "agent": agent}
+    tx.run("insert_halted", **scope, shard=execution.shard, execution=execution.id, why=why)
     actor = Actor(company, agent, "agent", execution.id)
-    note(tx, ledger, actor, RoomKind.WAKE_HALTED, facts={"decision": "stopped", "why": row.why})
+    note(tx, ledger, actor, RoomKind.WAKE_HALTED, facts={"decision": "stopped", "why": why})
 
 
 def stops_view(reads: Reads, room: str) -> list[StopView]:

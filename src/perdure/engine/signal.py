@@ -77,7 +77,7 @@ def _signal(tx: Tx, row: Signal, execution: ExecutionRow | None) -> int | Confli
             tx.append(execution, Kind.STOP_REQUESTED, data={"by": row.by})
             wake(tx, execution)
         case "pause":
-            return _pause(tx, row, execution)
+            return pause(tx, execution, row.text, row.by)
         case "resume":
             return resume(tx, execution, row.by)
         case "cancel":
@@ -142,13 +142,16 @@ def _send(tx: Tx, row: Signal, execution: ExecutionRow) -> int | Conflict:
     return seq
 
 
-def _pause(tx: Tx, row: Signal, execution: ExecutionRow) -> int | Conflict:
-    """An owned execution records what is in flight and is then let go of; nobody claims it until it is resumed."""
+def pause(tx: Tx, execution: ExecutionRow, why: str, by: str) -> int | Conflict:
+    """Have a locked execution start nothing more; return the `seq` that says so.
+
+    An owned one records what is in flight and is then let go of; nobody claims it until it is resumed.
+    """
     if execution.state == states.Execution.PAUSED:
         return execution.next_seq - 1
     if not execution.may("pause"):
         return Conflict(
-            f"execution {row.execution} is {execution.state} and cannot be paused: it does not go on as it is.",
+            f"execution {execution.id} is {execution.state} and cannot be paused: it does not go on as it is.",
             code="not_pausable",
             state=execution.state,
         )
@@ -158,7 +161,7 @@ def _pause(tx: Tx, row: Signal, execution: ExecutionRow) -> int | Conflict:
     if execution.ownership == states.Ownership.READY:
         tx.later("delete_ready", shard=execution.shard, execution=execution.id)
         execution.ownership = states.Ownership.PARKED
-    tx.append(execution, Kind.PAUSED, data={"reason": states.Reason.USER, "message": row.text, "by": row.by})
+    tx.append(execution, Kind.PAUSED, data={"reason": states.Reason.USER, "message": why, "by": by})
     if abandoned:
         shut_out(tx, execution)
     return execution.next_seq - 1

@@ -16,6 +16,7 @@ from perdure.core.room_files import NewFile, blob_of
 from perdure.core.rooms import Post, SetRights, Stop
 from perdure.core.views import ApprovalView
 from perdure.core.work import Answer, Lane, LeaseRequest
+from perdure.engine.keys import DEFAULT_COMPANY
 from perdure.errors import Conflict, InvalidInput
 from room_node import ACME, GLOBEX, RoomNode, answer, room_over
 
@@ -189,6 +190,39 @@ async def test_after_a_stop_what_a_tool_gave_is_kept_and_the_model_not_asked(tmp
         await room.globex.start_room(room.room, f"{GLOBEX}/clerk", by="bob")
         await room.ended(wake)
         assert "12" in heard(script)
+
+
+@pytest.mark.parametrize("whose", ["agent", "company", "company everywhere", "room"])
+async def test_a_call_that_no_worker_has_yet_is_given_to_none_after_a_stop(tmp_path: Path, whose: str) -> None:
+    """From the moment on at which the stop is committed."""
+    script = Script([LOOK, SAY])
+    async with room_over(tmp_path, script, own_tools=[STOCK]) as room:
+        wake = await ask(room)
+        await wait_until(lambda: scheduled(room, wake))
+        admin, member = (
+            room.bench.node.api(DEFAULT_COMPANY),
+            {"agent": f"{GLOBEX}/clerk", "company": GLOBEX}.get(whose, ""),
+        )
+        if whose == "company everywhere":
+            await admin.stop_company(GLOBEX)
+        else:
+            await room.acme.write_in_room(room.room, Stop(member), by="ann")
+        assert (await room.globex.execution(wake)).state == "paused"
+        assert await room.bench.none_to_lease("stock")
+        assert (await room.ledger())[-2:] == ["stopped", "wake_halted"]
+        if whose == "company everywhere":
+            await admin.start_company(GLOBEX)
+        else:
+            await room.acme.start_room(room.room, member, by="ann")
+        [task] = await room.bench.lease("stock")
+        await room.bench.done(task, 12)
+        await room.ended(wake)
+        assert "12" in heard(script)
+        assert len(script.requests) == 2
+
+
+async def scheduled(room: RoomNode, wake: str) -> bool:
+    return len(await room.globex.tasks(wake)) == 1
 
 
 async def test_a_model_that_calls_tools_without_end_meets_the_agents_limit(tmp_path: Path) -> None:
