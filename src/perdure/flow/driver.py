@@ -63,6 +63,8 @@ class Run:
         self._pausing = False
         self._preview = Preview(self.replay, self._desk)
         self._since_ms = 0
+        self.spent_ms = 0
+        """For how long its holder drove it before this run, which follows one that was overtaken. Set by the holder."""
         self._bounded = False
         """Whether the cleanup after a cancel has a deadline."""
         self.on_real_io: Callable[[list[str]], None] | None = None
@@ -261,7 +263,7 @@ class Run:
                 if answer == "ended":
                     return "ended"
                 # Held: paused, or cancelled under its workers. Whoever goes on with it ends it.
-                news = answer if answer != "held" else await journal.park(seen, 0)
+                news = answer if answer != "held" else await journal.park(seen, self._active_ms())
                 if not news:
                     return "halted"
         except LeaseLost:
@@ -278,9 +280,8 @@ class Run:
                 self._pausing = event.kind is Kind.PAUSED
 
     def _active_ms(self) -> int:
-        now_ms = self._clock.monotonic_ms()
-        active_ms, self._since_ms = now_ms - self._since_ms, now_ms
-        return active_ms
+        """Return for how long it has been driven. Counted by whatever lets go of it, and so only once."""
+        return self.spent_ms + self._clock.monotonic_ms() - self._since_ms
 
 
 async def _stirred(stir: Bell, seconds: float) -> bool:

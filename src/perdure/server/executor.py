@@ -213,12 +213,12 @@ class Executor:
 
     async def _drive(self, claimed: Claimed, asked_ms: int) -> None:
         """Take one execution as far as it goes. Whatever goes wrong with it goes wrong with it alone."""
-        execution = claimed.ref.execution
+        execution, since_ms = claimed.ref.execution, self._clock.monotonic_ms()
         self._leases.begin(execution, claimed.fence, asked_ms)
         journal = DirectJournal(self._bridge, self._clock, claimed.ref, claimed.fence)
         try:
             with self._hub.listening([("events", execution)], ear := _Ear()):
-                while await self._drive_hearing(claimed, journal, ear) == "overtaken":
+                while await self._drive_hearing(claimed, journal, ear, since_ms) == "overtaken":
                     claimed = replace(claimed, events=())  # what came first is read with all the rest
         except StoreFailed:
             raise
@@ -227,7 +227,7 @@ class Executor:
         finally:
             self._leases.end(execution, claimed.fence)
 
-    async def _drive_hearing(self, claimed: Claimed, journal: DirectJournal, ear: _Ear) -> Outcome:
+    async def _drive_hearing(self, claimed: Claimed, journal: DirectJournal, ear: _Ear, since_ms: int) -> Outcome:
         execution = claimed.ref.execution
         self._opening.add(execution)
         try:
@@ -243,22 +243,22 @@ class Executor:
         if room is not None and live.abandoned:
             await live.run.close()
             return await abandon(wake_of(execution, claimed.company, events[0].data["input"]), room, events)
-        limit = self._limited(live, claimed)
+        live.run.spent_ms = self._clock.monotonic_ms() - since_ms  # before it was overtaken
+        limit = self._limited(live, claimed.active_ms + live.run.spent_ms)
         try:
             ear.listen_for(live.run)
-            previews = journal if room is None else None
-            outcome = await self._parked.drive(self._owned, live, room or journal, events, previews)
+            outcome = await self._parked.drive(self._owned, live, room or journal, events, None if room else journal)
         finally:
             if limit is not None:
                 limit.cancel()
         log.debug("execution.let_go", execution=execution, outcome=outcome)
         return outcome
 
-    def _limited(self, live: Live, claimed: Claimed) -> asyncio.Task[None] | None:
+    def _limited(self, live: Live, active_ms: int) -> asyncio.Task[None] | None:
         if live.active_limit_ms is None:
             return None
-        ending = _end_in_time(live, live.active_limit_ms, claimed.active_ms, self._clock)
-        return asyncio.get_running_loop().create_task(ending, name=f"limit {claimed.ref.execution}")
+        ending = _end_in_time(live, live.active_limit_ms, active_ms, self._clock)
+        return asyncio.get_running_loop().create_task(ending, name=f"limit {live.run.execution}")
 
     async def _open(self, claimed: Claimed, journal: DirectJournal) -> tuple[Live, list[Event]]:
         """Return a live run and the events it has not seen: the cached one, or a new one and the whole log."""
