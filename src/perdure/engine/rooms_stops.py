@@ -112,7 +112,7 @@ def live_wakes(tx: Tx, room: str) -> list[Row]:
 def halt_all(tx: Tx, ledger: ExecutionRow, by: str) -> None:
     """Pause the wakes in a room that a stop holds now, of those that are locked. One that is owned meets it then."""
     tx.speak_for(EVERY_COMPANY)
-    for one in live_wakes(tx, ledger.id):
+    for one in tx.rows("room_wakes", room=ledger.id, limit=LOOKED_AT):
         execution, whose = tx.execution(one["execution"]), Whom(one["company"], one["agent"])
         if execution is None or execution.state == states.Execution.PAUSED:
             continue
