@@ -15,7 +15,19 @@ import pytest
 import postgres_server
 from cli_processes import Home
 from cli_processes import until as until_true
-from looking_on import ADDRESS, PATIENCE, begin, gates_in, heard, rest, serving_on, streamed, until, until_said
+from looking_on import (
+    ADDRESS,
+    PATIENCE,
+    begin,
+    gates_in,
+    heard,
+    looks_on,
+    rest,
+    serving_on,
+    streamed,
+    until,
+    until_said,
+)
 from perdure import Agent, AgentRuntime
 from perdure.client.stream_events import ExecutionCompleted, ExecutionTakenOver, ModelReplied, ReplyDelta
 from perdure.core.events import Event, Kind
@@ -85,20 +97,7 @@ def reached(kind: str, database: str) -> Iterator[str]:
 async def test_a_reader_at_another_server_sees_it_as_it_comes(kind: str, postgres_database: str, gates: Gates) -> None:
     with reached(kind, postgres_database) as address:
         async with asyncio.timeout(PATIENCE), serving_on(address) as producer, serving_on(address, capacity=0) as other:
-            execution = await begin(producer)
-            news = other.api().follow_live(execution)
-            gates.let(1, 1)
-            assert await heard(news, 1, said(1, 1)) == [Delta(ADDRESS, 1, 0, piece(1, 1))]
-            gates.let(1, 2)
-            assert await heard(news, 1, said(1, 2)) == [Delta(ADDRESS, 1, len(piece(1, 1)), piece(1, 2))]
-            for late in (other.node.api("default").follow_live(execution), other.api().follow_live(execution)):
-                assert await heard(late, 1, said(1, 2)) == [Delta(ADDRESS, 1, 0, said(1, 2))]
-            gates.end(1)
-            ends = [one for one in await rest(news) if not isinstance(one, Delta)]
-            assert ends == [Kind.STEP_RECORDED, Kind.COMPLETED]
-            log = await other.api().events(execution)
-            assert [event.kind for event in log] == [Kind.STARTED, *ends]
-            assert [event async for event in other.api().follow_live(execution)] == log
+            await looks_on(other, await begin(producer), gates)
             await nothing_left(postgres_database)
 
 

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from http_server import Server
-from looking_on import ADDRESS, PATIENCE, begin, gates_in, heard, models, rest, serving, streamed, until
+from looking_on import ADDRESS, PATIENCE, begin, gates_in, heard, looks_on, models, rest, serving, streamed, until
 from perdure import Agent, AgentEvent, AgentRuntime
 from perdure.client.stream_events import ReplyDelta
 from perdure.core.events import Kind
@@ -31,23 +31,10 @@ def gates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gates:
 async def test_text_comes_piece_by_piece_and_then_the_record(tmp_path: Path, gates: Gates) -> None:
     async with serving(tmp_path / "s.db") as server:
         execution = await begin(server)
-        news = server.api().follow_live(execution)
-        gates.let(1, 1)
-        assert await heard(news, 1, said(1, 1)) == [Delta(ADDRESS, 1, 0, piece(1, 1))]
-        gates.let(1, 2)
-        assert await heard(news, 1, said(1, 2)) == [Delta(ADDRESS, 1, len(piece(1, 1)), piece(1, 2))]
-        # Whoever comes late is told all of it first, in this process and over HTTP.
-        for late in (server.node.api("default").follow_live(execution), server.api().follow_live(execution)):
-            assert await heard(late, 1, said(1, 2)) == [Delta(ADDRESS, 1, 0, said(1, 2))]
-        gates.end(1)
-        ends = [one for one in await rest(news) if not isinstance(one, Delta)]
-        assert ends == [Kind.STEP_RECORDED, Kind.COMPLETED]
         # Of what was told nothing is in the log, and nothing is told of what is.
-        log = await server.api().events(execution)
-        assert [event.kind for event in log] == [Kind.STARTED, Kind.STEP_RECORDED, Kind.COMPLETED]
+        log = await looks_on(server, execution, gates)
         assert log[1].data["value"]["reply"]["text"] == said(1)
         assert log[1].data["value"]["reply"]["usage"]["output_tokens"] == 11
-        assert [event async for event in server.api().follow_live(execution)] == log
 
 
 async def test_an_attempt_takes_the_place_of_one_that_broke_off(tmp_path: Path, gates: Gates) -> None:

@@ -13,7 +13,7 @@ import pytest
 from http_server import Server, open_node, serving_node, start_request
 from perdure import AgentEvent
 from perdure.client.stream_events import ReplyDelta
-from perdure.core.events import Event
+from perdure.core.events import Event, Kind
 from perdure.core.live import Delta, LiveNews
 from perdure.models.catalog import Catalog
 from perdure.server.executor import ExecutorOptions
@@ -22,7 +22,7 @@ from perdure.store.postgres import open_postgres
 from perdure.system import SystemClock, SystemRandom
 from perdure.wire import frames
 from raw_http import request
-from speaking import FOLDER, Gates, speak
+from speaking import FOLDER, Gates, piece, said, speak
 
 PATIENCE = 60.0
 ADDRESS = "turn 1/model"
@@ -75,6 +75,25 @@ async def heard(news: AsyncIterator[Event | LiveNews], attempt: int, text: str) 
                 assert text.endswith(one.text)
                 return found
     raise AssertionError(f"{text!r} never came: {found}")
+
+
+async def looks_on(server: Server, execution: str, gates: Gates) -> list[Event]:
+    """See what a reader at this server should: each piece, all of it if late, then the record. Return the log."""
+    news = server.api().follow_live(execution)
+    gates.let(1, 1)
+    assert await heard(news, 1, said(1, 1)) == [Delta(ADDRESS, 1, 0, piece(1, 1))]
+    gates.let(1, 2)
+    assert await heard(news, 1, said(1, 2)) == [Delta(ADDRESS, 1, len(piece(1, 1)), piece(1, 2))]
+    # Whoever comes late is told all of it first, in this process and over HTTP.
+    for late in (server.node.api("default").follow_live(execution), server.api().follow_live(execution)):
+        assert await heard(late, 1, said(1, 2)) == [Delta(ADDRESS, 1, 0, said(1, 2))]
+    gates.end(1)
+    ends = [one for one in await rest(news) if not isinstance(one, Delta)]
+    assert ends == [Kind.STEP_RECORDED, Kind.COMPLETED]
+    log = await server.api().events(execution)
+    assert [event.kind for event in log] == [Kind.STARTED, *ends]
+    assert [event async for event in server.api().follow_live(execution)] == log
+    return log
 
 
 async def until_said(stream: AsyncIterator[AgentEvent], attempt: int, text: str) -> list[AgentEvent]:
