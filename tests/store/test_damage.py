@@ -255,6 +255,36 @@ def test_a_store_that_lost_what_it_knows_of_itself_is_refused(key: str, tmp_path
     assert (refused.value.code, str(place) in refused.value.message) == ("store_corrupt", True)
 
 
+def test_a_number_of_ownership_that_reads_otherwise_is_damage_and_no_new_owner(tmp_path: Path) -> None:
+    """A letter of the column's type is enough: SQLite then keeps a number where a text was given."""
+    place = left_by_a_kill(tmp_path)
+    open_store(place).close()
+    content = place.read_bytes()
+    assert content.count(b"value TEXT NOT NULL") == 1
+    place.write_bytes(content.replace(b"value TEXT NOT NULL", b"value DEXT NOT NULL"))
+    said = "number of ownership"
+    with (
+        pytest.raises(StoreFailed, match=said) as refused,
+        closing_at_last(open_store(place)) as owned,
+        owned.store.write(),
+    ):
+        pytest.fail("it goes on in a damaged file")
+    assert (refused.value.code, str(place) in refused.value.message) == ("store_corrupt", True)
+
+
+def test_an_index_that_lost_its_entry_for_the_number_of_ownership_is_damage(tmp_path: Path) -> None:
+    place = left_by_a_kill(tmp_path)
+    open_store(place).close()
+    content = place.read_bytes()
+    row, entry = content.find(b"owner_epoch"), content.rfind(b"owner_epoch")
+    assert 0 < row != entry, "once in the table and once in its index"
+    for damaged in (row, entry):
+        place.write_bytes(content[:damaged] + b"owner_epocH" + content[damaged + 11 :])
+        with pytest.raises(StoreFailed) as refused:
+            open_store(place)
+        assert (refused.value.code, str(place) in refused.value.message) == ("store_corrupt", True)
+
+
 @pytest.mark.parametrize("verb", ["write", "read"])
 def test_a_row_without_the_name_that_every_row_has_is_damage(verb: Literal["write", "read"], tmp_path: Path) -> None:
     """A bit that flips in an index makes such rows: names are looked up as they were found."""

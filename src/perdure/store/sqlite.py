@@ -182,7 +182,7 @@ class SqliteStore:
 
     def _begin_ownership(self, on_takeover: Callable[[Tx], None] | None) -> int:
         with self.write() as link:
-            epoch = 1 + int(link.execute("SELECT value FROM meta WHERE key = 'owner_epoch'")[0][0])
+            epoch = 1 + self._stored_epoch()
             link.execute("UPDATE meta SET value = ?1 WHERE key = 'owner_epoch'", str(epoch))
             if on_takeover:
                 tx = Tx(link)
@@ -222,13 +222,22 @@ class SqliteStore:
         self._bound_ms = bound_ms
 
     def _check_epoch(self, ours: int) -> None:
-        found = self._link.execute("SELECT value FROM meta WHERE key = 'owner_epoch'")[0][0]
-        if found != str(ours):
+        found = self._stored_epoch()
+        if found > ours:
             raise StoreFailed(
                 f"store {self.place}: another process took it over (ownership {found}, ours was {ours}). Stop this "
                 "process; the other one goes on with the work.",
                 code="store_taken",
             )
+        if found < ours:
+            raise Unsound(f"its number of ownership fell from {ours} to {found}")
+
+    def _stored_epoch(self) -> int:
+        rows = self._link.execute("SELECT value FROM meta WHERE key = 'owner_epoch'")
+        found = rows[0][0] if rows else None
+        if not (isinstance(found, str) and found.isdecimal()):
+            raise Unsound(f"its number of ownership reads {found!r}")
+        return int(found)
 
     def _check_file(self) -> None:
         """Refuse to go on in a file that is no longer at its place: what is committed there would be lost."""
