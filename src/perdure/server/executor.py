@@ -33,7 +33,7 @@ from perdure.errors import LeaseLost, PerdureError, StoreFailed, UserError
 from perdure.flow.context import Failed
 from perdure.flow.driver import Outcome, Run
 from perdure.flow.journal import whole_log
-from perdure.flow.parked import Live, ParkedRuns
+from perdure.flow.runs import Live, Runs
 from perdure.log import get_log
 from perdure.models.port import Models
 from perdure.rooms.notice import notice_loop
@@ -126,7 +126,7 @@ class Executor:
         """Driven now. Owner: `_drive`."""
         self._leases = Leases(clock, options.lease_ms)
         self.live = LiveTexts(hub)  # what models say that it asks now
-        self._parked = ParkedRuns(options.cache)
+        self._parked = Runs(options.cache)
         """Owner: `_drive`. What it has seen is read by the writer's thread during a claim."""
         self._specs: OrderedDict[tuple[str, str], AgentSpec | WakeSpec | Notice] = OrderedDict()
         self._drives: set[asyncio.Task[None]] = set()

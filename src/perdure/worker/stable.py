@@ -25,7 +25,7 @@ from perdure.flow.driver import Function, Run
 from perdure.flow.durable import DurableDefinition, run_durable
 from perdure.flow.journal import Journal, whole_log
 from perdure.flow.large import Large
-from perdure.flow.parked import Live, ParkedRuns
+from perdure.flow.runs import Live, Runs
 from perdure.log import get_log
 from perdure.worker.large import LargeValues
 
@@ -85,7 +85,7 @@ class Stable:
         """From the claim until it is let go of."""
         self._owned: dict[str, Live] = {}
         """Driven now."""
-        self._parked = ParkedRuns(cache)
+        self._parked = Runs(cache)
         self._drives: dict[asyncio.Task[None], Lease] = {}
         self.when_freed: Callable[[], None] = lambda: None
         """Called whenever one is let go of."""

@@ -31,7 +31,7 @@ class Live:
     """Whether it is a wake that is not to be carried on."""
 
 
-class ParkedRuns:
+class Runs:
     """At most so many runs that wait for somebody. Everything but `seen` belongs to one loop."""
 
     def __init__(self, most: int) -> None:

@@ -11,7 +11,7 @@ from driving import run_of
 from memory_journal import MemoryLog
 from perdure.flow import driver
 from perdure.flow.context import Context
-from perdure.flow.parked import Live, ParkedRuns
+from perdure.flow.runs import Live, Runs
 
 pytestmark = pytest.mark.anyio
 
@@ -22,8 +22,8 @@ def no_lingering(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def parked() -> AsyncIterator[ParkedRuns]:
-    runs = ParkedRuns(2)
+async def parked() -> AsyncIterator[Runs]:
+    runs = Runs(2)
     yield runs
     await runs.close()
 
@@ -44,7 +44,7 @@ async def waiting(name: str, thrown_away: list[str]) -> Live:
     return Live(run, 1)
 
 
-async def test_the_next_claim_gets_the_run_and_its_own_fence(parked: ParkedRuns) -> None:
+async def test_the_next_claim_gets_the_run_and_its_own_fence(parked: Runs) -> None:
     thrown_away: list[str] = []
     live = await waiting("one", thrown_away)
     parked.keep("one", live)
@@ -56,7 +56,7 @@ async def test_the_next_claim_gets_the_run_and_its_own_fence(parked: ParkedRuns)
     await live.run.close()
 
 
-async def test_a_run_is_thrown_away_when_somebody_else_had_the_execution(parked: ParkedRuns) -> None:
+async def test_a_run_is_thrown_away_when_somebody_else_had_the_execution(parked: Runs) -> None:
     thrown_away: list[str] = []
     parked.keep("one", await waiting("one", thrown_away))
 
@@ -65,11 +65,11 @@ async def test_a_run_is_thrown_away_when_somebody_else_had_the_execution(parked:
     assert (len(parked), parked.seen) == (0, {})
 
 
-async def test_what_was_not_kept_is_not_there(parked: ParkedRuns) -> None:
+async def test_what_was_not_kept_is_not_there(parked: Runs) -> None:
     assert await parked.take("one", 2) is None
 
 
-async def test_beyond_the_bound_the_oldest_goes(parked: ParkedRuns) -> None:
+async def test_beyond_the_bound_the_oldest_goes(parked: Runs) -> None:
     thrown_away: list[str] = []
     for name in ("one", "two", "three"):
         parked.keep(name, await waiting(name, thrown_away))
