@@ -1,4 +1,4 @@
-"""Parked runs, kept so that whoever claims one again here need not run it from its log. Bounded; the oldest goes first.
+"""The runs of one holder: those it drives now, and parked ones, kept so that it need not run them from their logs.
 
 Belongs to the loop that drives the runs; only `seen` may be read from another thread.
 """
@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from perdure.core.events import Event
 from perdure.errors import LeaseLost
@@ -32,25 +33,30 @@ class Live:
 
 
 class Runs:
-    """At most so many runs that wait for somebody. Everything but `seen` belongs to one loop."""
+    """By execution: `take` what was kept of it, `drive` it, and it is kept again if it parks, and else thrown away."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, most_kept: int) -> None:
+        self._most_kept = most_kept
+        self._driven: dict[str, Live] = {}
+        self.driven: Mapping[str, Live] = MappingProxyType(self._driven)
+        """Under their present claims: of an execution that was lost here and came back, the later one's."""
         self._kept: OrderedDict[str, Live] = OrderedDict()
-        """By execution, oldest first."""
+        """Parked; the oldest comes first, and goes first."""
         self._closing: set[asyncio.Task[None]] = set()
         """Runs that made room, on their way out."""
         self.seen: dict[str, int] = {}
-        """Last `seq` fed to each: a claim then sends only what is newer."""
+        """Last `seq` fed to each that is kept: a claim then sends only what is newer."""
 
-    def __len__(self) -> int:
+    @property
+    def kept(self) -> int:
+        """How many parked runs it keeps."""
         return len(self._kept)
 
     def keep(self, execution: str, live: Live) -> None:
         """Keep a run that has just parked; the oldest ones beyond the bound are closed, soon."""
         self._kept[execution] = live
         self.seen[execution] = live.run.replay.last_seq
-        while len(self._kept) > self._most:
+        while len(self._kept) > self._most_kept:
             oldest, old = self._kept.popitem(last=False)
             del self.seen[oldest]
             closing = asyncio.get_running_loop().create_task(old.run.close(), name=f"close {oldest}")
@@ -58,24 +64,19 @@ class Runs:
             closing.add_done_callback(self._closing.discard)
 
     async def drive(
-        self,
-        owned: dict[str, Live],
-        live: Live,
-        journal: Journal,
-        events: Iterable[Event],
-        previews: PreviewJournal | None = None,
+        self, live: Live, journal: Journal, events: Iterable[Event], previews: PreviewJournal | None = None
     ) -> Outcome:
-        """Drive a run as the one of its execution in `owned`: to be kept if it parks, else to be thrown away."""
+        """Drive a run as the one of its execution: see `Run.drive`."""
         execution = live.run.execution
-        if (older := owned.get(execution)) is not None:  # its lease ran out here, and it came back here
+        if (older := self._driven.get(execution)) is not None:  # its lease ran out here, and it came back here
             older.run.interrupt(LeaseLost(f"execution {execution} was claimed again"))
-        owned[execution] = live
+        self._driven[execution] = live
         outcome: Outcome = "lost"
         try:
             outcome = await live.run.drive(journal, events, previews)
         finally:
-            if owned.get(execution) is live:
-                del owned[execution]
+            if self._driven.get(execution) is live:
+                del self._driven[execution]
             if outcome != "parked":
                 await live.run.close()
         if outcome == "parked":
@@ -99,7 +100,7 @@ class Runs:
         return live
 
     async def close(self) -> None:
-        """Throw all of them away."""
+        """Throw the kept ones away. Those that are driven end with the tasks that drive them."""
         await asyncio.gather(*self._closing, return_exceptions=True)
         for live in self._kept.values():
             await live.run.close()

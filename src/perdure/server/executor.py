@@ -122,16 +122,14 @@ class Executor:
         self._wake = asyncio.Event()
         self._last_company = DEFAULT_COMPANY
         """Whose execution it was given last."""
-        self._owned: dict[str, Live] = {}
-        """Driven now. Owner: `_drive`."""
         self._leases = Leases(clock, options.lease_ms)
         self.live = LiveTexts(hub)  # what models say that it asks now
-        self._parked = Runs(options.cache)
-        """Owner: `_drive`. What it has seen is read by the writer's thread during a claim."""
+        self._runs = Runs(options.cache)
+        """Owner: `_drive`. What the kept ones have seen is read by the writer's thread during a claim."""
         self._specs: OrderedDict[tuple[str, str], AgentSpec | WakeSpec | Notice] = OrderedDict()
         self._drives: set[asyncio.Task[None]] = set()
         self._opening: set[str] = set()
-        """Claimed, and not yet among `_owned`."""
+        """Claimed, and not yet driven."""
         self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Gets the first error of a drive that is nobody's run's: it ends the executor."""
         self._unknown: set[str] = set()
@@ -152,12 +150,12 @@ class Executor:
     @property
     def owned(self) -> int:
         """How many executions it drives now."""
-        return len(self._owned)
+        return len(self._runs.driven)
 
     @property
     def cached(self) -> int:
         """How many parked runs it keeps."""
-        return len(self._parked)
+        return self._runs.kept
 
     async def _claim_forever(self) -> None:
         while True:
@@ -196,7 +194,7 @@ class Executor:
             await asyncio.Event().wait()
 
     def _wish(self, room: int) -> Claim:
-        return Claim(self.holder, room, self._options.lease_ms, self._parked.seen, self._last_company)
+        return Claim(self.holder, room, self._options.lease_ms, self._runs.seen, self._last_company)
 
     def _spawn(self, claimed: Claimed, asked_ms: int) -> None:
         """Drive it in a task of its own: a task group would cost a fifth of a step's time."""
@@ -247,7 +245,7 @@ class Executor:
         limit = self._limited(live, claimed.active_ms + live.run.spent_ms)
         try:
             ear.listen_for(live.run)
-            outcome = await self._parked.drive(self._owned, live, room or journal, events, None if room else journal)
+            outcome = await self._runs.drive(live, room or journal, events, None if room else journal)
         finally:
             if limit is not None:
                 limit.cancel()
@@ -264,7 +262,7 @@ class Executor:
         """Return a live run and the events it has not seen: the cached one, or a new one and the whole log."""
         execution = claimed.ref.execution
         events = events_of(claimed.events)
-        if (kept := await self._parked.take(execution, claimed.fence)) is not None:
+        if (kept := await self._runs.take(execution, claimed.fence)) is not None:
             return kept, events
         events = await whole_log(journal, events, claimed.last_seq)
         spec = await self._spec(claimed.company, claimed.definition)
@@ -305,7 +303,7 @@ class Executor:
         while True:
             await self._clock.sleep(self._options.lease_ms / 3000)
             asked_ms = self._clock.monotonic_ms()
-            held = dict(self._owned)
+            held = dict(self._runs.driven)
             if not held and not self._unknown and not self._opening:
                 self._leases.renewed(asked_ms, {})
                 continue
@@ -323,9 +321,9 @@ class Executor:
 
     async def _compare(self, held: dict[str, Live], fences: dict[str, int]) -> None:
         for execution, live in held.items():
-            if fences.get(execution) != live.fence and self._owned.get(execution) is live:
+            if fences.get(execution) != live.fence and self._runs.driven.get(execution) is live:
                 live.run.interrupt(LeaseLost(f"execution {execution} is owned by somebody else"))
-        strangers = fences.keys() - held.keys() - self._owned.keys() - self._opening
+        strangers = fences.keys() - held.keys() - self._runs.driven.keys() - self._opening
         lost = strangers & self._unknown
         self._unknown = strangers - lost
         if lost:
@@ -340,9 +338,7 @@ class Executor:
             for drive in self._drives:
                 drive.cancel()
             await asyncio.gather(*self._drives, return_exceptions=True)
-            for live in self._owned.values():
-                await live.run.close()
-            await self._parked.close()
+            await self._runs.close()
 
     def _new_id(self, prefix: str) -> str:
         return new_id(prefix, self._clock, self._random)

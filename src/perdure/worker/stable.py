@@ -83,9 +83,7 @@ class Stable:
         """Guards `_leases`, which another loop renews."""
         self._leases: dict[str, Lease] = {}
         """From the claim until it is let go of."""
-        self._owned: dict[str, Live] = {}
-        """Driven now."""
-        self._parked = Runs(cache)
+        self._runs = Runs(cache)
         self._drives: dict[asyncio.Task[None], Lease] = {}
         self.when_freed: Callable[[], None] = lambda: None
         """Called whenever one is let go of."""
@@ -100,7 +98,7 @@ class Stable:
     @property
     def cached(self) -> int:
         """How many parked runs it keeps."""
-        return len(self._parked)
+        return self._runs.kept
 
     def leases(self) -> list[Lease]:
         """Return what is held. From any thread."""
@@ -109,7 +107,7 @@ class Stable:
 
     def known(self) -> dict[str, int]:
         """Return the last `seq` fed to each parked run."""
-        return dict(self._parked.seen)
+        return dict(self._runs.seen)
 
     def watched(self) -> dict[str, int]:
         """Return the newest `seq` known of each execution that is driven, or about to be."""
@@ -129,13 +127,13 @@ class Stable:
         for lease in self._drives.values():
             seq = news.get(lease.held.execution, 0)
             lease.heard = max(lease.heard, seq)
-            live = self._owned.get(lease.held.execution)
+            live = self._runs.driven.get(lease.held.execution)
             if seq and live is not None and live.fence == lease.held.fence:
                 live.run.hint((), seq)
 
     def lose(self, held: HeldExecution) -> None:
         """End a run whose lease is gone: its coroutine is closed and writes nothing more."""
-        live = self._owned.get(held.execution)
+        live = self._runs.driven.get(held.execution)
         if live is not None and live.fence == held.fence:
             live.run.interrupt(LeaseLost(f"execution {held.execution} is owned by somebody else, or may be"))
 
@@ -150,7 +148,7 @@ class Stable:
         for task in self._drives:
             task.cancel()
         await asyncio.gather(*self._drives, return_exceptions=True)
-        await self._parked.close()
+        await self._runs.close()
         return left
 
     def _drove(self, task: asyncio.Task[None]) -> None:
@@ -161,7 +159,7 @@ class Stable:
         self.when_freed()
 
     def _fed(self, lease: Lease) -> int:
-        live = self._owned.get(lease.held.execution)
+        live = self._runs.driven.get(lease.held.execution)
         return live.run.replay.last_seq if live is not None else 0
 
     async def _drive(self, claimed: ClaimedExecution, lease: Lease) -> None:
@@ -170,7 +168,7 @@ class Stable:
         try:
             live, events = await self._open(claimed, journal)
             live.run.hint((), lease.heard)
-            outcome = await self._parked.drive(self._owned, live, journal, events)
+            outcome = await self._runs.drive(live, journal, events)
             log.debug("execution.let_go", execution=claimed.execution, outcome=outcome)
         except LeaseLost:
             log.info("execution.lost", execution=claimed.execution, fence=claimed.fence)
@@ -191,7 +189,7 @@ class Stable:
     async def _open(self, claimed: ClaimedExecution, journal: Journal) -> tuple[Live, list[Event]]:
         """Return a live run and the events it has not seen: the cached one, or a new one and the whole log."""
         events = list(claimed.events)
-        if (kept := await self._parked.take(claimed.execution, claimed.fence)) is not None:
+        if (kept := await self._runs.take(claimed.execution, claimed.fence)) is not None:
             last = events[-1].seq if events else kept.run.replay.last_seq
             return kept, events + (await journal.events(last) if claimed.last_seq > last else [])
         events = await whole_log(journal, events, claimed.last_seq)

@@ -1,4 +1,4 @@
-"""A parked run that is kept: good for the claim that follows its own, and for no other."""
+"""Runs that are driven, and parked ones that are kept: good for the claim that follows their own, and for no other."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def no_lingering(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def parked() -> AsyncIterator[Runs]:
+async def runs() -> AsyncIterator[Runs]:
     runs = Runs(2)
     yield runs
     await runs.close()
@@ -44,37 +44,51 @@ async def waiting(name: str, thrown_away: list[str]) -> Live:
     return Live(run, 1)
 
 
-async def test_the_next_claim_gets_the_run_and_its_own_fence(parked: Runs) -> None:
+async def test_a_run_is_driven_until_it_parks_and_then_kept(runs: Runs) -> None:
+    while_driven: list[Live | None] = []
+
+    async def code(ctx: Context) -> Any:
+        while_driven.append(runs.driven.get(ctx.execution))
+        await ctx.news()
+
+    run, log = run_of(code), MemoryLog()
+    live = Live(run, 1)
+    assert await runs.drive(live, log.claim(run), log.events) == "parked"
+    assert while_driven == [live]
+    assert (dict(runs.driven), runs.kept) == ({}, 1)
+
+
+async def test_the_next_claim_gets_the_run_and_its_own_fence(runs: Runs) -> None:
     thrown_away: list[str] = []
     live = await waiting("one", thrown_away)
-    parked.keep("one", live)
-    assert parked.seen == {"one": 1}
+    runs.keep("one", live)
+    assert runs.seen == {"one": 1}
 
-    assert await parked.take("one", 2) is live
+    assert await runs.take("one", 2) is live
     assert (live.fence, thrown_away) == (2, [])
-    assert (len(parked), parked.seen) == (0, {})
+    assert (runs.kept, runs.seen) == (0, {})
     await live.run.close()
 
 
-async def test_a_run_is_thrown_away_when_somebody_else_had_the_execution(parked: Runs) -> None:
+async def test_a_run_is_thrown_away_when_somebody_else_had_the_execution(runs: Runs) -> None:
     thrown_away: list[str] = []
-    parked.keep("one", await waiting("one", thrown_away))
+    runs.keep("one", await waiting("one", thrown_away))
 
-    assert await parked.take("one", 3) is None
+    assert await runs.take("one", 3) is None
     assert thrown_away == ["one"]
-    assert (len(parked), parked.seen) == (0, {})
+    assert (runs.kept, runs.seen) == (0, {})
 
 
-async def test_what_was_not_kept_is_not_there(parked: Runs) -> None:
-    assert await parked.take("one", 2) is None
+async def test_what_was_not_kept_is_not_there(runs: Runs) -> None:
+    assert await runs.take("one", 2) is None
 
 
-async def test_beyond_the_bound_the_oldest_goes(parked: Runs) -> None:
+async def test_beyond_the_bound_the_oldest_goes(runs: Runs) -> None:
     thrown_away: list[str] = []
     for name in ("one", "two", "three"):
-        parked.keep(name, await waiting(name, thrown_away))
-    assert (len(parked), parked.seen) == (2, {"two": 1, "three": 1})
+        runs.keep(name, await waiting(name, thrown_away))
+    assert (runs.kept, runs.seen) == (2, {"two": 1, "three": 1})
 
-    await parked.close()
+    await runs.close()
     assert sorted(thrown_away) == ["one", "three", "two"]
-    assert (len(parked), parked.seen) == (0, {})
+    assert (runs.kept, runs.seen) == (0, {})
