@@ -52,6 +52,10 @@ class Leases:
             self._news.set()
             self._news = None
 
+    def executions(self) -> set[str]:
+        """Return those that were claimed and not let go of, held or not."""
+        return set(self._since_ms)
+
     @property
     def quiet_ms(self) -> int:
         """How long ago the last granted renewal was asked for."""

@@ -320,6 +320,28 @@ async def test_a_claim_whose_answer_was_lost_is_given_back(tmp_path: Path) -> No
         assert driven not in dropped[0]
 
 
+async def test_what_takes_long_to_open_is_no_claim_whose_answer_was_lost(tmp_path: Path) -> None:
+    clock = FakeClock()
+    async with house_in(tmp_path, [say("done")], clock=clock) as house:
+        one = house.open()
+        opening, go_on = asyncio.Event(), asyncio.Event()
+
+        async def slow() -> None:
+            opening.set()
+            await go_on.wait()
+
+        house.notes[one].before_read = slow
+        execution = await house.bench.start()
+        await opening.wait()
+        for renewals in range(1, 4):
+            await clock.asleep(1)
+            clock.advance(10)
+            await house.until(lambda n=renewals: sum(name == "renew" for name, _, _ in house.notes[one].answers) == n)
+        go_on.set()
+        assert (await house.bench.result(execution)).state == "completed"
+        assert not any(name == "drop" for name, _, _ in house.notes[one].answers)
+
+
 @pytest.mark.parametrize(
     "error", [InternalError("a bug"), RuntimeError("a bug"), Retryable("gone", code="shutting_down")], ids=repr
 )
