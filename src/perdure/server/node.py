@@ -1,49 +1,40 @@
-"""One process's share of a store: its writer, its executor, its sweeps, and who may ask it what.
+"""One process's share of a store: its writer and its readers, the crew that works there, and who may ask it what.
 
-The embedded runtime and the HTTP server both stand on a node. It has the writer's thread; the executor runs on an event
+The embedded runtime and the HTTP server both stand on a node. It has the writer's thread; its crew works on an event
 loop that serves Perdure alone, the owner's or one of its own: never on one where users' code runs.
 """
 
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from concurrent.futures import Future, wait
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, cast
-
-import anyio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from perdure.core.blobs import MAX_BLOB_BYTES
 from perdure.core.hooks import Hook
 from perdure.core.ports import Clock, Embedder, Random
 from perdure.core.tokens import Issuer, company_key, hash_of
 from perdure.core.views import ServerInfo
-from perdure.engine.claim import Claim, claim
 from perdure.engine.due import Sweep
 from perdure.engine.gist import Gists
 from perdure.engine.hooks import hook_of
 from perdure.engine.keys import PREFIX, AddKey, Principal, add_key, principal_of
 from perdure.engine.logins import AddLink, Redeem, add_link, end_session, redeem, session_of
 from perdure.engine.rooms import Write, write_in_room
-from perdure.engine.sweep import Drop, drop, take_over
-from perdure.errors import InternalError, PerdureError, Retryable, StoreFailed
-from perdure.log import get_log
+from perdure.engine.sweep import take_over
+from perdure.errors import InternalError, PerdureError
 from perdure.mailbox import Mailboxes
 from perdure.models.port import Models
-from perdure.server.a2a_outbox import Outbox, Outside
 from perdure.server.alarm import with_alarms
 from perdure.server.bridge import Bridge
 from perdure.server.changes import Changes
-from perdure.server.company_models import CompanyModels
+from perdure.server.company_ports import CompanyPorts, ports_of
+from perdure.server.crew import Crew
 from perdure.server.direct import DirectApi
 from perdure.server.direct_a2a import DirectA2aTasks
 from perdure.server.elsewhere import Elsewhere
-from perdure.server.embedding import Embedding
-from perdure.server.executor import Executor, ExecutorOptions
+from perdure.server.executor import ExecutorOptions
 from perdure.server.fleeting import Fleeting
 from perdure.server.functions import DirectFunctionSource
 from perdure.server.hub import DRAINING, Hub
@@ -51,27 +42,16 @@ from perdure.server.live import LiveText
 from perdure.server.open_hooks import spoken_through
 from perdure.server.presence import Workers
 from perdure.server.reading import Queries, Reading
-from perdure.server.relay import Relay
-from perdure.server.retention import Retention
 from perdure.server.secrets import Secrets
 from perdure.server.server_keys import KeyRing, ServerKey
-from perdure.server.silence import bury
-from perdure.server.stalled import end_stalled
 from perdure.server.store_time import StoreTime
-from perdure.server.sweeps import SWEEP_SECONDS, Due, Sweeps
 from perdure.server.tasks import DirectTaskSource
-from perdure.server.tool_source import ServerTools, server_worker
-from perdure.service_loop import ServiceLoop
+from perdure.server.tool_source import ServerTools
 from perdure.store.protocol import Store
 from perdure.store.tx import Note, Tx
 from perdure.store.writer import ThreadedWriter, Writer
 from perdure.version import VERSION
 from perdure.wire import state_file
-
-log = get_log(__name__)
-
-TOOLS_DRAIN_SECONDS = 2.0
-"""How long calls that the server makes may go on while it leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +99,7 @@ class Node:
         self.public_url = ""
         """Where the public reaches this server, for the addresses of tokens; empty if nowhere."""
         self.failure: PerdureError | None = None
+        """Why it cannot go on. Written by `fail`."""
         self.draining = False
         self._store = store
         self._close = close or store.close
@@ -126,12 +107,12 @@ class Node:
         self.shared = store.shared
         """Whether other servers may have the store too."""
         publish = self._publish if store.shared else self.hub.publish
-        self._writer = parts.writer(store, publish=with_alarms(publish), on_failed=self._failed)
+        self._writer = parts.writer(store, publish=with_alarms(publish), on_failed=self.fail)
         reading = parts.reading(store)
         self.bridge = Bridge(store, self._writer, mail, reading)
         self._fleeting = Fleeting(store, parts.writer, mail, reading) if store.shared else None
-        self._store_time = StoreTime(self.bridge, parts.clock)
-        self.elsewhere = Elsewhere(self.bridge, self.hub, parts.clock, None if store.shared else self._store_time)
+        sweep_time = StoreTime(self.bridge, parts.clock)
+        self.elsewhere = Elsewhere(self.bridge, self.hub, parts.clock, None if store.shared else sweep_time)
         """Hears what other servers do, and knows what there is to do."""
         self.look_time = StoreTime(self.bridge, parts.clock)
         """The store's clock for who only looks; that of the sweeps belongs to their task."""
@@ -142,18 +123,9 @@ class Node:
         self.secrets = Secrets(self.bridge, parts.clock, parts.random, KeyRing(parts.server_keys, own_key))
         if parts.tools is not None:
             self.secrets.hide(*parts.tools.outbound.variables.values())
-        self._apis: dict[str, DirectApi] = {}
-        self._sources: dict[str, DirectTaskSource] = {}
-        self._functions: dict[str, DirectFunctionSource] = {}
-        self._changes: dict[str, Changes] = {}
-        self._a2a: dict[str, DirectA2aTasks] = {}
-        self._executor: Executor | None = None
-        self._relay: Relay | None = None  # where other servers may share the store, once the executor is there
-        self._own_loop: ServiceLoop | None = None
-        self._leave: Callable[[], None] | None = None
-        """Set while the executor runs: makes it let go of everything and end."""
-        self._work: Future[None] | None = None
-        self._running = threading.Event()
+        self._ports: dict[str, CompanyPorts] = {}
+        """By company."""
+        self._crew = Crew(self, self._writer, self._fleeting and self._fleeting.bridge, sweep_time)
 
     # -- life ----------------------------------------------------------------------------------------------------------
 
@@ -162,23 +134,12 @@ class Node:
 
         Called from another thread than the loop's, it returns when the executor runs; on the loop itself, at once.
         """
-        if loop is None:
-            self._own_loop = ServiceLoop("perdure-executor")
-            self._own_loop.start()
-            loop = self._own_loop.loop
-        self._work = asyncio.run_coroutine_threadsafe(self._work_until_stopped(), loop)
-        if not _runs_here(loop):
-            self._running.wait()
+        self._crew.start(loop)
 
     def stop(self) -> None:
         """Take nothing more, let go of everything, close the store. Safe to call twice; not on the executor's loop."""
         self.drain()
-        if self._leave is not None:
-            self._leave()
-        if self._work is not None:
-            wait((self._work,))
-        if self._own_loop is not None:
-            self._own_loop.stop()
+        self._crew.stop()
         self._writer.stop()
         if self._fleeting is not None:
             self._fleeting.stop()
@@ -204,8 +165,11 @@ class Node:
 
     def ready(self) -> bool:
         """Say whether the store answers and the executor runs."""
-        working = self._running.is_set() and self._work is not None and not self._work.done()
-        return self.accepting and working and (not self.shared or self.elsewhere.answers)
+        return self.accepting and self._crew.at_work and (not self.shared or self.elsewhere.answers)
+
+    def fail(self, error: PerdureError) -> None:
+        """Note why this process cannot go on, if it is the first reason. From any thread."""
+        self.failure = self.failure or error
 
     # -- who asks ------------------------------------------------------------------------------------------------------
 
@@ -214,28 +178,26 @@ class Node:
 
     def api(self, company: str) -> DirectApi:
         """Return the verbs of one company."""
-        return self._apis.setdefault(company, DirectApi(self, company))
+        return self._ports_of(company).api
 
     def tasks(self, company: str) -> DirectTaskSource:
         """Return the queues of one company."""
-        return self._sources.setdefault(company, DirectTaskSource(self, company))
+        return self._ports_of(company).tasks
 
     def functions(self, company: str) -> DirectFunctionSource:
         """Return the durable functions of one company."""
-        return self._functions.setdefault(company, DirectFunctionSource(self, company))
+        return self._ports_of(company).functions
 
     def replies(self, execution: str, after: int) -> Iterable[LiveText]:
         """Return the replies that models make for an execution, to a reader who was given its log up to an event."""
-        if self._relay is not None:
-            return self._relay.of(execution, after)
-        return self._executor.live.of(execution) if self._executor is not None else ()
+        return self._crew.replies(execution, after)
 
     def issuer(self, company: str) -> Issuer:
         """Return what makes the secrets of a company's tokens, for whoever holds its executions."""
         return Issuer(company_key(self._store.token_key, company), self.public_url)
 
     def changes(self, company: str) -> Changes:
-        return self._changes.setdefault(company, Changes(self.bridge, company, self.parts.clock))
+        return self._ports_of(company).changes
 
     @property
     def pushes(self) -> bool:
@@ -243,7 +205,7 @@ class Node:
 
     def a2a(self, company: str) -> DirectA2aTasks:
         """Return the tasks of one company's published agents."""
-        return self._a2a.setdefault(company, DirectA2aTasks(self, company))
+        return self._ports_of(company).a2a
 
     async def authenticate(self, key: str) -> Principal | None:
         if key.startswith(PREFIX):
@@ -272,82 +234,14 @@ class Node:
     async def add_key(self, company: str, name: str, key: str) -> None:
         await self.bridge.run(add_key, AddKey(company, name, key))
 
-    # -- the executor --------------------------------------------------------------------------------------------------
-
-    async def _work_until_stopped(self) -> None:
-        parts = self.parts
-        loop, leave = asyncio.get_running_loop(), asyncio.Event()
-        idle = self.elsewhere.nothing_ready
-        models = partial(CompanyModels, parts.models, self.secrets)
-        options = replace(parts.executor, embedder=parts.embedder)
-        executor = Executor(self.bridge, self.hub, models, parts.clock, parts.random, options, idle)
-        self._executor = executor
-        if self._fleeting is not None:
-            self._relay = Relay(executor.live, executor.holder, self._fleeting.bridge, parts.clock, parts.random)
-        self._leave = lambda: _call(loop, leave.set)
-        self._running.set()
-        if self.draining:
-            return
-        try:
-            async with anyio.create_task_group() as group:
-                group.start_soon(executor.run)
-                look = self.elsewhere.deadlines if self.shared else self._deadlines_at_home
-                retention = Retention(self.bridge, parts.clock, parts.retention_ms)
-                group.start_soon(Sweeps(self.bridge, self._store_time, parts.clock, look=look, retention=retention).run)
-                group.start_soon(bury, self.bridge)
-                if self._relay is not None:
-                    group.start_soon(self._relay.run)
-                    group.start_soon(self.elsewhere.run, self._relay)
-                    group.start_soon(self.workers.run)
-                    group.start_soon(end_stalled, self.bridge, parts.clock, parts.executor.lease_ms)
-                if parts.embedder is not None:
-                    group.start_soon(Embedding(self.bridge, self.hub, parts.clock, parts.embedder).run)
-                if parts.tools is not None:
-                    outside = Outside(parts.tools.outbound, self.shared)
-                    group.start_soon(Outbox(self.bridge, self.hub, parts.clock, parts.random, outside).run)
-                async with self._calling_tools():
-                    await leave.wait()
-                group.cancel_scope.cancel()
-        except* StoreFailed as errors:
-            self._failed(_first(errors))
-        except* Exception as errors:
-            log.exception("node.executor_died")
-            found = _first(errors)
-            self.failure = self.failure or InternalError(f"the executor died: {found!r}; see the log and restart")
-        if self.failure is None:
-            await self._let_go(executor.holder)
-
-    async def _deadlines_at_home(self) -> Due:
-        await self.parts.clock.sleep(SWEEP_SECONDS)
-        return await self.elsewhere.deadlines_at_home(self._writer.commits)
-
-    async def _let_go(self, holder: str) -> None:
-        """Leave what the executor still owns in the store to others, at once if the store takes it."""
-        try:
-            # First, and not in one batch: a wish of its own that has yet to be answered would be granted what it drops.
-            await self.bridge.run(claim, Claim(holder, 0, 0))
-            await self.bridge.run(drop, Drop(holder))
-        except Retryable as error:
-            log.warning("node.not_let_go", code=error.code, action="none: its leases run their time")
-
-    @asynccontextmanager
-    async def _calling_tools(self) -> AsyncGenerator[None]:
-        """Have the server's own tools called meanwhile; then let what runs come to an end, for a moment."""
-        if self.parts.tools is None:
-            yield
-            return
-        worker = server_worker(self, self.parts.tools)
-        async with anyio.create_task_group() as group:
-            group.start_soon(worker.run)
-            yield
-            worker.stop(TOOLS_DRAIN_SECONDS)
+    def _ports_of(self, company: str) -> CompanyPorts:
+        known = self._ports.get(company)
+        # Two threads may make them at once; both then use those that are kept.
+        return known or self._ports.setdefault(company, ports_of(self, company))
 
     def _publish(self, notes: Sequence[Note]) -> None:
         self.elsewhere.saw(notes)
         self.hub.publish(notes)
-
-    def _failed(self, error: StoreFailed) -> None:
-        self.failure = self.failure or error
 
 
 def end_former_leases(tx: Tx) -> None:
@@ -356,21 +250,3 @@ def end_former_leases(tx: Tx) -> None:
     tx.lock(next(steps))
     for _ in steps:
         raise InternalError("take_over yielded twice")
-
-
-def _first(errors: BaseExceptionGroup[Any]) -> Any:
-    """Return one error of a group, which says enough: whatever came first ended the others."""
-    found: Any = errors.exceptions[0]
-    return _first(cast("BaseExceptionGroup[Any]", found)) if isinstance(found, BaseExceptionGroup) else found
-
-
-def _call(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(what)
-
-
-def _runs_here(loop: asyncio.AbstractEventLoop) -> bool:
-    try:
-        return asyncio.get_running_loop() is loop
-    except RuntimeError:
-        return False
