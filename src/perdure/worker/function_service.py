@@ -13,7 +13,8 @@ from typing import Any
 from perdure.core.work import FunctionLane
 from perdure.flow.durable import DurableDefinition
 from perdure.wire.api import TaskSource
-from perdure.worker.functions import FUNCTION_SLOTS, FunctionOptions, FunctionWorker, Source
+from perdure.worker.claimer import Source
+from perdure.worker.functions import FUNCTION_SLOTS, FunctionOptions, FunctionWorker
 from perdure.worker.pace import first_of
 
 

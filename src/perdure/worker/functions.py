@@ -10,49 +10,33 @@ import asyncio
 import contextlib
 import os
 import platform
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 import anyio
 
 from perdure import failpoints
-from perdure.core.functions import ClaimedExecution, ClaimRequest, Claims, HeldExecution
 from perdure.core.ids import new_id
 from perdure.core.ports import Clock, Random
 from perdure.core.work import LEASE_MS, Answer, FunctionLane, WorkerInfo
 from perdure.errors import InvalidInput
 from perdure.flow.durable import DurableDefinition
-from perdure.flow.journal import Journal
 from perdure.log import get_log
 from perdure.system import SystemClock, SystemRandom
-from perdure.wire.api import FunctionSource, TaskSource
+from perdure.wire.api import TaskSource
+from perdure.worker.claimer import Claimer, Source
 from perdure.worker.code_loop import CodeLoop, ThreadedCodeLoop
 from perdure.worker.heirs import Heirs
 from perdure.worker.link import Link, Trouble
 from perdure.worker.outbox import Outbox
-from perdure.worker.pace import Backoff, first_of, rest, within
+from perdure.worker.pace import first_of, rest, within
 from perdure.worker.shutdown import SETTLE_SECONDS
 from perdure.worker.stable import Lease, Stable
 
 log = get_log(__name__)
 
-WAIT_SECONDS = 20.0
-"""Of one long poll; at most a third of a lease, so that what comes last still has the rest of it."""
 FUNCTION_SLOTS = 100
-MOST_AT_ONCE = 64
-"""Executions that one request asks for."""
-
-
-class Source(FunctionSource, Protocol):
-    """Where executions come from, with their journals."""
-
-    def opened(self, worker: str, claimed: ClaimedExecution) -> Journal:
-        """Return the journal of a claimed execution."""
-        ...
-
-    async def aclose(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,15 +57,6 @@ class FunctionOptions:
     outbox: Path | None = None
     """The folder of this user's workers: its own file there proves its death, and what the dead left is delivered.
     None: its death is only ever suspected. A source in the worker's own process needs none."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Wish:
-    """A request that is not answered yet. Asked again it is the same, so a lost reply loses no execution."""
-
-    request: ClaimRequest
-    asked_ms: int
-    """By this process's clock, before it was first sent."""
 
 
 class FunctionWorker:
@@ -120,7 +95,8 @@ class FunctionWorker:
         self._heirs = self._outbox and Heirs(alive, self._link, self._outbox, self._clock)
         self._home: asyncio.AbstractEventLoop | None = None
         """The loop of `run`: leases, liveness, stopping."""
-        self._desk: _Desk | None = None
+        self._claimer: Claimer | None = None
+        """Lives on the loop of durable code, once there is one."""
         self._due = asyncio.Event()
         """Set when leases are to be renewed before their time. Belongs to the home loop."""
         self._stopped = asyncio.Event()
@@ -143,19 +119,19 @@ class FunctionWorker:
             self._outbox.open()
             self.info = self._link.info = self._outbox.proving(self.info)
         try:
-            desk = self._desk = await loop.join(self._make_desk())
-            desk.stable.when_outside = self._renew_soon
+            claimer = self._claimer = await loop.join(self._make_claimer())
+            claimer.stable.when_outside = self._renew_soon
             self._link.watch(self._changed)
             async with anyio.create_task_group() as side:
                 side.start_soon(self._link.hold)
                 if self._heirs is not None:
                     side.start_soon(self._heirs.run)
-                side.start_soon(self._renew_forever, source, desk.stable, loop.loop)
-                work = asyncio.wrap_future(loop.submit(desk.claim_forever(self._link.up.is_set)))
+                side.start_soon(self._renew_forever, source, claimer.stable, loop.loop)
+                work = asyncio.wrap_future(loop.submit(claimer.claim_forever(self._link.up.is_set)))
                 await first_of(self._stopped.wait, lambda: asyncio.wait([work]))
-                desk.stop_soon()
+                claimer.stop_soon()
                 await work
-                await loop.join(desk.leave(self._drain_seconds))
+                await loop.join(claimer.leave(self._drain_seconds))
                 side.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
@@ -180,26 +156,26 @@ class FunctionWorker:
     def _stop(self, drain_seconds: float | None) -> None:
         if drain_seconds is not None or self._stopping:
             self._drain_seconds = drain_seconds or 0.0
-        if self._stopping and self._desk is not None:
-            self._desk.hurry_soon()
+        if self._stopping and self._claimer is not None:
+            self._claimer.hurry_soon()
         self._stopping = True
         self._stopped.set()
 
-    async def _make_desk(self) -> _Desk:
+    async def _make_claimer(self) -> Claimer:
         """Make what lives on the loop of durable code, there."""
-        return _Desk(self.id, self._open_source(), self._definitions, self._options, self._clock, self._random)
+        return Claimer(self.id, self._open_source(), self._definitions, self._options, self._clock, self._random)
 
     async def _end(self, loop: CodeLoop) -> None:
         """End the loop of durable code, unless threads of its bodies keep it."""
-        if self._desk is not None:
-            gone = asyncio.wrap_future(loop.submit(self._desk.hang_up()))
+        if self._claimer is not None:
+            gone = asyncio.wrap_future(loop.submit(self._claimer.hang_up()))
             await first_of(lambda: asyncio.wait([gone]), lambda: self._clock.sleep(SETTLE_SECONDS))
         self.left_running = 0 if await loop.end(self._clock) else 1
 
     def _changed(self) -> None:
         self._due.set()
-        if self._desk is not None:
-            self._desk.look_soon()
+        if self._claimer is not None:
+            self._claimer.look_soon()
 
     def _renew_soon(self) -> None:
         """From the loop of durable code: there is something that a renewal is to tell."""
@@ -238,145 +214,6 @@ class FunctionWorker:
             if answer is not Answer.LEASE_LOST:
                 lease.until_ms = max(lease.until_ms, asked_ms + lease.lease_ms)
         return answers
-
-
-class _Desk:
-    """What lives on the loop of durable code: claiming, and the stable. `…_soon` from any thread."""
-
-    def __init__(
-        self,
-        worker: str,
-        source: Source,
-        definitions: Mapping[FunctionLane, DurableDefinition],
-        options: FunctionOptions,
-        clock: Clock,
-        random: Random,
-    ) -> None:
-        self._worker, self._source, self._options = worker, source, options
-        self._lanes = tuple(definitions)
-        self._clock, self._random = clock, random
-        self._loop = asyncio.get_running_loop()
-        self._changed = asyncio.Event()
-        self._hurry = asyncio.Event()
-        self._stopping = False
-        self._poll: anyio.CancelScope | None = None
-        self._listening = False
-        """The request under way asks for no executions, only for news."""
-        self._wish: _Wish | None = None
-        self._backoff = Backoff(random)
-        self._trouble = Trouble("claim")
-        self.stable = Stable(worker, source, definitions, options.cache, clock, random)
-        self.stable.when_freed = self._freed
-
-    def look_soon(self) -> None:
-        """Look again whether to claim."""
-        self._loop.call_soon_threadsafe(self._changed.set)
-
-    def stop_soon(self) -> None:
-        """Claim no more."""
-        self._loop.call_soon_threadsafe(self._stop)
-
-    def hurry_soon(self) -> None:
-        """Wait no longer for what runs."""
-        self._loop.call_soon_threadsafe(self._hurry.set)
-
-    async def claim_forever(self, connected: Callable[[], bool]) -> None:
-        """Claim while there is room, and listen for news of what is owned. Returns once it is stopped."""
-        while not self._stopping:
-            self._changed.clear()  # before looking: what changes during the look must be looked at again
-            if not connected():
-                await self._changed.wait()
-                continue
-            with anyio.CancelScope() as self._poll:
-                await self._claim()
-            self._poll = None
-
-    async def leave(self, drain_seconds: float) -> None:
-        """Let runs park or end for a time, and hand back the rest."""
-        await self._settle_wish()
-        await first_of(self.stable.idle, lambda: self._clock.sleep(drain_seconds), self._hurry.wait)
-        left = await self.stable.close()
-        if left:
-            await self._bounded(lambda: self._source.release(self._worker, left))
-        await self._source.aclose()
-
-    async def hang_up(self) -> None:
-        """Leave at once, without a word: what is held is taken for lost. Nothing is left to do after `leave`."""
-        self._stop()
-        await self.stable.close()
-        await self._source.aclose()
-
-    async def _claim(self) -> None:
-        free = min(self._options.slots - self.stable.busy, MOST_AT_ONCE)
-        asked_ms = self._clock.monotonic_ms()
-        wish = self._wish or _Wish(self._request(max(free, 0)), asked_ms)
-        self._listening = not wish.request.slots
-        self._wish = None if self._listening else wish
-        try:
-            claims = await self._ask(wish.request, min(WAIT_SECONDS, self._options.lease_ms / 3000))
-        except Exception as error:  # noqa: BLE001 - whatever it was, there may be executions the next time
-            self._trouble.met(error)
-            await rest(self._clock, self._backoff.pause(), self._changed)
-            return
-        self._wish = None
-        self._trouble.over()
-        self._backoff.reset()
-        self.stable.hint(claims.news)
-        for one in claims.executions:
-            self.stable.take(one, wish.asked_ms)
-
-    async def _ask(self, request: ClaimRequest, wait_seconds: float) -> Claims:
-        failpoints.hit("worker.claim_executions.send")
-        claims = await self._source.claim(request, wait_seconds=wait_seconds)
-        failpoints.hit("worker.claim_executions.received")
-        return claims
-
-    def _request(self, free: int) -> ClaimRequest:
-        return ClaimRequest(
-            worker=self._worker,
-            nonce=self._random.token(16).hex(),
-            lanes=self._lanes,
-            slots=free,
-            lease_ms=self._options.lease_ms,
-            known=self.stable.known(),
-            watch=self.stable.watched(),
-        )
-
-    def _freed(self) -> None:
-        self._changed.set()
-        if self._listening and self._poll is not None:
-            self._poll.cancel()
-
-    def _stop(self) -> None:
-        self._stopping = True
-        self._changed.set()
-        if self._poll is not None:
-            self._poll.cancel()
-
-    async def _settle_wish(self) -> None:
-        """Ask once more for the answer to a poll that stopping cut off, and return what it brought."""
-        wish, self._wish = self._wish, None
-        if wish is None:
-            return
-
-        async def settle() -> None:
-            claims = await self._ask(replace(wish.request, slots=0), 0)
-            held = [HeldExecution(one.execution, one.fence) for one in claims.executions]
-            if held:
-                await self._source.release(self._worker, held)
-
-        await self._bounded(settle)
-
-    async def _bounded(self, what: Callable[[], Awaitable[object]]) -> None:
-        """Do a last courtesy: leases that nobody keeps run out."""
-
-        async def tried() -> None:
-            try:
-                await what()
-            except Exception as error:  # noqa: BLE001 - as above
-                self._trouble.met(error)
-
-        await first_of(tried, lambda: self._clock.sleep(SETTLE_SECONDS))
 
 
 def _by_lane(definitions: Sequence[DurableDefinition]) -> dict[FunctionLane, DurableDefinition]:

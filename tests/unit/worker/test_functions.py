@@ -245,7 +245,7 @@ async def test_no_more_run_at_once_than_there_are_slots(shop: Shop) -> None:
 
 
 async def test_a_cancel_reaches_a_running_step_at_once(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("perdure.worker.functions.WAIT_SECONDS", 3_600)  # it does not ask again by itself
+    monkeypatch.setattr("perdure.worker.claimer.WAIT_SECONDS", 3_600)  # it does not ask again by itself
     monkeypatch.setattr("perdure.server.functions.POLL_SECONDS", 3_600)
     monkeypatch.setattr("perdure.client.functions.MAX_WAIT_SECONDS", 60)
     world = World()
