@@ -13,12 +13,13 @@ from rich.text import Text
 from perdure.cli import phrases
 from perdure.cli.demo_stage import COLOURS, hang
 from perdure.cli.terminal import home_short
-from perdure.client.timeline import ModelStep, ToolStep, timeline_of
+from perdure.client.timeline import ModelStep, timeline_of
+from perdure.client.tool_steps import ToolStep
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from perdure.client.timeline import Attempt
+    from perdure.client.tool_steps import Attempt
     from perdure.demo.evidence import Evidence
     from perdure.demo.processes import Life
     from perdure.demo.report_file import Report

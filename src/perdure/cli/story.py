@@ -13,7 +13,8 @@ from rich.text import Text
 from perdure.cli import phrases
 from perdure.cli.terminal import STATES, state_text
 from perdure.client.replies import InTheMaking
-from perdure.client.timeline import Attempt, Entry, Gap, ModelStep, News, Timeline, ToolStep
+from perdure.client.timeline import Entry, Gap, ModelStep, News, Timeline
+from perdure.client.tool_steps import Attempt, ToolStep
 from perdure.core import states
 from perdure.core.delivery import Delivery
 from perdure.core.events import Kind

@@ -25,7 +25,8 @@ from perdure.cli.story import Line, head, lines_of, saying, story_table, sums, w
 from perdure.cli.terminal import console, print_json, state_text
 from perdure.client.http import HttpApi
 from perdure.client.replies import Replies
-from perdure.client.timeline import Entry, Timeline, ToolStep, timeline_of
+from perdure.client.timeline import Entry, Timeline, timeline_of
+from perdure.client.tool_steps import ToolStep
 from perdure.core import states
 from perdure.core.events import Event
 from perdure.core.live import LiveNews

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from node_bench import NodeBench, node_over, tool
-from perdure.client.timeline import ToolStep, timeline_of
+from perdure.client.timeline import timeline_of
+from perdure.client.tool_steps import ToolStep
 from perdure.errors import Conflict
 from perdure.models.scripted import call, say
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from perdure.cli.story import lines_of
-from perdure.client.timeline import Gap, ModelStep, News, Timeline, ToolStep, timeline_of
+from perdure.client.timeline import Gap, ModelStep, News, Timeline, timeline_of
+from perdure.client.tool_steps import ToolStep
 from perdure.core import states
 from perdure.core.events import Event, Kind
 from perdure.core.views import TaskView
