@@ -1,6 +1,6 @@
-"""One PostgreSQL connection: how it is opened, how named queries run on it, what its errors mean.
+"""One PostgreSQL connection: how it is opened, and how named queries run on it.
 
-The only module of the store that imports psycopg. Knows nothing of what a transaction means: see postgres.py.
+Only this and `postgres_refusals` import psycopg. Knows nothing of what a transaction means: see postgres.py.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from psycopg.rows import DictRow, dict_row
 from psycopg.types.numeric import Int8Dumper
 
 from perdure import failpoints
-from perdure.errors import InternalError, InvalidInput, Retryable, StoreFailed, StoreFull
+from perdure.errors import InternalError, InvalidInput
+from perdure.store.postgres_refusals import not_let_in, refusal
 from perdure.store.protocol import Again, Params, Row
 from perdure.store.sql_store import Query, bad_value, missing, parse
 
@@ -51,19 +52,6 @@ _WEAK_COMMITS = ("off", "local", "remote_write")
 
 _CLOCK = "SELECT CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT) AS now_ms"
 _MIGRATION_LOCK = int.from_bytes(b"perdure", "big")
-
-_PASSES = (
-    pg.DeadlockDetected,
-    pg.SerializationFailure,
-    pg.LockNotAvailable,
-    pg.QueryCanceled,
-    pg.ReadOnlySqlTransaction,  # the server became a standby under us
-    pg.IdleInTransactionSessionTimeout,  # this process was stopped in the middle of it
-)
-_LOGIN = ("authentication failed", "no password supplied", "role", "pg_hba.conf", "not permitted to log in")
-"""Words of a refusal that only another address mends. libpq gives no code with it; in another language it counts as a
-server that does not answer."""
-_BROKEN = (pg.IoError, pg.DataCorrupted, pg.IndexCorrupted)
 
 
 class Address:
@@ -168,7 +156,7 @@ class PostgresLink:
             cursor = self._database.execute(sql.encode(), params)
             return cast("list[Row]", cursor.fetchall()) if cursor.description else []
         except psycopg.Error as error:
-            raise refusal(error, self.address) from error
+            raise refusal(error, self.address.shown) from error
 
     def speak_for(self, company: str) -> None:
         if company != self._speaks_for:  # for this transaction alone: the next one may be another's, behind a pooler
@@ -186,7 +174,7 @@ class PostgresLink:
                 clock = self._database.execute(_CLOCK)
             return cast("list[Row]", clock.fetchall())[0]["now_ms"]
         except psycopg.Error as error:
-            raise refusal(error, self.address) from error
+            raise refusal(error, self.address.shown) from error
 
     def begin_view(self) -> None:
         """Open a transaction that sees one state of the database, and changes nothing."""
@@ -196,7 +184,7 @@ class PostgresLink:
                 self._database.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 self._set_local()
         except psycopg.Error as error:
-            raise refusal(error, self.address) from error
+            raise refusal(error, self.address.shown) from error
 
     def _set_local(self) -> None:
         if self._local:
@@ -207,7 +195,7 @@ class PostgresLink:
         try:
             done = self._database.execute("COMMIT").statusmessage
         except psycopg.Error as error:
-            raise refusal(error, self.address) from error
+            raise refusal(error, self.address.shown) from error
         if done != "COMMIT":
             raise InternalError("a statement failed and its error was swallowed: nothing was committed", code="bad_sql")
 
@@ -251,7 +239,7 @@ class PostgresLink:
         if isinstance(error, pg.ReadOnlySqlTransaction) and self.reads_only:
             return InternalError(f"query {query.name} writes, and was run by a reader: {error}", code="bad_sql")
         if isinstance(error, psycopg.Error) and not isinstance(error, psycopg.DataError):
-            return refusal(error, self.address, query.name)
+            return refusal(error, self.address.shown, query.name)
         # A value that psycopg would not send, or the database not take.
         wrong = [bad_value(query.name, one, query.params) for one in params]
         return next((found for found in wrong if isinstance(found, InvalidInput)), wrong[0])
@@ -265,7 +253,7 @@ def connect(address: Address, queries: Mapping[str, Query], *, writes: bool, las
     try:
         database = psycopg.Connection[DictRow].connect(address.conninfo, autocommit=True, row_factory=dict_row)
     except psycopg.OperationalError as error:
-        raise _not_let_in(address, " ".join(str(error).split())) from None
+        raise not_let_in(address.shown, " ".join(str(error).split())) from None
     # One type for every whole number: otherwise each size of number makes a prepared statement of its own.
     database.adapters.register_dumper(int, Int8Dumper)
     database.adapters.register_loader("numeric", _Number)
@@ -288,22 +276,6 @@ def connect_again(
         return connect(address, queries, writes=writes, lasting=lasting)
     except InvalidInput as error:
         raise Again(error.message) from error
-
-
-def _not_let_in(address: Address, why: str) -> Exception:
-    """Return what it means that no connection came about. libpq tells user and database, never the password."""
-    if "FATAL" in why and "database" in why and "does not exist" in why:
-        return InvalidInput(
-            f"{address.shown}: there is no such database ({why}). Create it: CREATE DATABASE … ENCODING 'UTF8'.",
-            code="store_no_database",
-        )
-    if ("FATAL" in why and any(word in why for word in _LOGIN)) or "no password supplied" in why:
-        return InvalidInput(
-            f"{address.shown} lets nobody in with this user and password: {why}. Mend them in the address, or put the "
-            "password into PGPASSWORD or ~/.pgpass.",
-            code="store_login",
-        )
-    return Again(f"{address.shown} does not answer: {why}")
 
 
 def _configure(link: PostgresLink, *, writes: bool, lasting: bool) -> None:
@@ -401,32 +373,3 @@ class Session:
 
     def execute(self, sql: str, **params: Any) -> list[Row]:
         return self._link.execute(translate(parse("migration", sql)), params)
-
-
-def refusal(error: psycopg.Error, address: Address, query: str = "") -> Exception:
-    """Return what an error of PostgreSQL means to us."""
-    what = f"{' '.join(str(error).split())} ({error.sqlstate or type(error).__name__})"
-    if isinstance(error, pg.DiskFull):
-        return StoreFull(
-            f"{address.shown}: its disk is full. Nothing accepted was lost and reads go on; free some space, and "
-            "writes go on too.",
-        )
-    if isinstance(error, _BROKEN):
-        return StoreFailed(
-            f"{address.shown}: {what}. Its disk or its files are damaged: see the database's own log, and restart this "
-            "process once it is mended.",
-        )
-    if isinstance(error, pg.InsufficientPrivilege) and "row-level security" in what:
-        return InternalError(f"query {query}: {what}: the wall between companies", code="constraint")
-    if isinstance(error, pg.InsufficientPrivilege):  # retryable: under a server that runs it says nothing of who asks
-        return Retryable(
-            f"{address.shown}: this user may not do what a store needs ({what}). Make it the owner of the database, or "
-            "GRANT USAGE, CREATE ON SCHEMA public, and make it the owner of the tables.",
-            code="store_no_rights",
-        )
-    if isinstance(error, psycopg.IntegrityError):
-        return InternalError(f"query {query}: {what}", code="constraint")
-    # Of class 57 and 08, and without a code, are shutdowns and lost connections.
-    if isinstance(error, (*_PASSES, psycopg.OperationalError)):
-        return Again(f"{address.shown}: {what}")
-    return InternalError(f"query {query}: {what}", code="bad_sql")
