@@ -14,6 +14,7 @@ from perdure.store.sqlite import SqliteStore, open_sqlite
 from perdure.system import SystemClock, SystemRandom
 from perdure.testing.clock import FakeClock, SeededRandom
 from perdure.testing.store_contract import contract_queries
+from room_bench import RoomBench
 
 
 @pytest.fixture
@@ -37,6 +38,12 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
         yield Bench(store, FakeClock())
     finally:
         store.close()
+
+
+@pytest.fixture
+def room(bench: Bench) -> RoomBench:
+    """A room of two companies, over each database in turn."""
+    return RoomBench(bench)
 
 
 @pytest.fixture

@@ -27,8 +27,7 @@ ADMIN = Actor("default", "admin")
 
 
 @pytest.fixture
-def room(bench: Bench) -> RoomBench:
-    room = RoomBench(bench)
+def room(room: RoomBench) -> RoomBench:
     room.agent(BOB, "bot")
     return room
 

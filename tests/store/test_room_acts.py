@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from engine_bench import Bench
 from perdure.core import codec
 from perdure.core.events import Kind
 from perdure.core.items import ActInRoom
@@ -23,8 +22,7 @@ from room_bench import ACME, ANN, BOB, EVERYTHING, GLOBEX, RoomBench
 
 
 @pytest.fixture
-def room(bench: Bench) -> RoomBench:
-    room = RoomBench(bench)
+def room(room: RoomBench) -> RoomBench:
     room.agent(BOB, "bot")
     return room
 

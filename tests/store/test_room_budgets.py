@@ -30,8 +30,7 @@ USD = 1_000_000
 
 
 @pytest.fixture
-def room(bench: Bench) -> RoomBench:
-    room = RoomBench(bench)
+def room(room: RoomBench) -> RoomBench:
     room.agent(BOB, "bot")
     return room
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from engine_bench import Bench
 from perdure.core.room_files import CHUNK_BYTES, MAX_ROOM_BYTES, NewFile, blob_of, chunks_of
 from perdure.core.rooms import Actor, Leave, Stop, Written
 from perdure.engine import room_file_rows, room_files
@@ -23,11 +22,6 @@ from perdure.engine.room_files import (
 from perdure.engine.rooms_stops import STOPPED
 from perdure.errors import Conflict, InvalidInput, LimitExceeded, NotFound
 from room_bench import ACME, ANN, BOB, EVERYTHING, GLOBEX, STRANGER, RoomBench
-
-
-@pytest.fixture
-def room(bench: Bench) -> RoomBench:
-    return RoomBench(bench)
 
 
 def send(room: RoomBench, actor: Actor, content: bytes, *, but: int = -1) -> str:

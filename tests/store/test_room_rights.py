@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine_bench import Bench, file_bench_in
+from engine_bench import file_bench_in
 from perdure.core import codec
 from perdure.core.items import ActInRoom, HoldAct
 from perdure.core.rights import Hold, hold_from_json
@@ -28,8 +28,7 @@ from room_bench import ACME, ANN, BOB, EVERYTHING, GLOBEX, RoomBench
 
 
 @pytest.fixture
-def room(bench: Bench) -> RoomBench:
-    room = RoomBench(bench)
+def room(room: RoomBench) -> RoomBench:
     room.agent(BOB, "bot")
     return room
 

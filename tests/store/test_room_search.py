@@ -13,23 +13,21 @@ import pytest
 from engine_bench import Bench
 from older_store import older_store
 from perdure.core.ids import shard_of
-from perdure.core.room_files import NewFile, blob_of
 from perdure.core.room_search import COMMON, SearchPage, words_of
 from perdure.core.rooms import Actor, Invite, Join, Leave, Post, Remember
-from perdure.engine.room_files import PutFile, passages_view, put_file
+from perdure.engine.room_files import passages_view
 from perdure.engine.room_search import Search, search
 from perdure.engine.rooms import Write, write_in_room
 from perdure.errors import InvalidInput, NotFound
 from perdure.store.postgres import open_postgres
 from perdure.store.protocol import Store
-from perdure.store.sql_store import load_queries
 from perdure.store.sqlite import open_sqlite
-from perdure.store.sqlite_link import open_link
 from perdure.testing.clock import FakeClock, SeededRandom
 from perdure.upkeep.checking import check_store
 from perdure.upkeep.copying import copy
 from postgres_server import as_ordinary_role
-from room_bench import ACME, ANN, BOB, GLOBEX, STRANGER, RoomBench
+from query_plans import steps_in_file
+from room_bench import ACME, ANN, BOB, GLOBEX, STRANGER, RoomBench, snippets
 
 HOSTILE = [
     '"',
@@ -55,75 +53,57 @@ HOSTILE = [
 ]
 
 
-@pytest.fixture
-def room(bench: Bench) -> RoomBench:
-    return RoomBench(bench)
-
-
-def put(room: RoomBench, actor: Actor, name: str, text: str, key: str = "") -> Any:
-    file = NewFile(name, blob_of(text.encode()), len(text), key=key or name)
-    return room.bench.do(put_file, PutFile(room.room, actor, file, "text", text))
-
-
-def found(room: RoomBench, query: str, company: str = ACME, **more: Any) -> SearchPage:
-    return room.read(search, company, Search(query, **more))
-
-
-def snippets(room: RoomBench, query: str, company: str = ACME, **more: Any) -> list[str]:
-    return [one.snippet for one in found(room, query, company, **more).items]
-
-
 def test_messages_lines_and_passages_are_found_by_their_words(room: RoomBench) -> None:
     said = room.post(ANN, "The river is 80 m wide.")
     kept = room.write(BOB, Remember("Rivers rise; the RIVER rose in May.", source=said.id, key="m"))
-    put_ = put(room, ANN, "survey.txt", "word " * 200 + "The river bed is gravel.")
-    page = found(room, "river")
+    survey = room.put(ANN, "survey.txt", "word " * 200 + "The river bed is gravel.")
+    page = room.found("river")
     assert page.found == 3
     assert [(one.kind, one.id, one.company, one.author) for one in page.items] == [
-        ("file", put_.id, ACME, "ann"),
+        ("file", survey.id, ACME, "ann"),
         ("memory", kept.id, GLOBEX, "bob"),
         ("message", said.id, ACME, "ann"),
     ], "alike, so the newest first"
     passage = page.items[0]
     assert (passage.file, passage.version, passage.passage) == ("survey.txt", 1, 1)
     assert passage.snippet.endswith("The river bed is gravel.")
-    assert found(room, "river", GLOBEX) == page
-    for kind, id in (("message", said.id), ("memory", kept.id), ("file", put_.id)):
-        assert [one.id for one in found(room, "river", kinds=(kind,)).items] == [id]
-    assert found(room, "sea") == found(room, "?!") == SearchPage((), 0, None)
+    assert room.found("river", GLOBEX) == page
+    for kind, id in (("message", said.id), ("memory", kept.id), ("file", survey.id)):
+        assert [one.id for one in room.found("river", kinds=(kind,)).items] == [id]
+    assert room.found("sea") == room.found("?!") == SearchPage((), 0, None)
 
 
 def test_more_of_the_words_comes_first_then_rarer_ones_then_what_is_newer(room: RoomBench) -> None:
     for text in ("cost of steel", "steel of the bridge", "cost", "steel", "steel again", "cost of the bridge"):
         room.post(ANN, text)
-    assert snippets(room, "bridge cost") == ["cost of the bridge", "steel of the bridge", "cost", "cost of steel"]
-    assert snippets(room, "cost, steel")[0] == "cost of steel"
-    assert snippets(room, "steel BRIDGE")[0] == "steel of the bridge"
+    assert snippets(room.found("bridge cost")) == ["cost of the bridge", "steel of the bridge", "cost", "cost of steel"]
+    assert snippets(room.found("cost, steel"))[0] == "cost of steel"
+    assert snippets(room.found("steel BRIDGE"))[0] == "steel of the bridge"
 
 
 def test_a_word_that_very_many_have_finds_nothing_beside_a_rarer_one(room: RoomBench) -> None:
     text = "\n\n".join(f"the {number} {'x' * 790}" for number in range(COMMON + 1))
-    put(room, ANN, "long.txt", text)
+    room.put(ANN, "long.txt", text)
     room.post(ANN, "the bridge")
-    assert snippets(room, "the bridge") == ["the bridge"]
-    assert found(room, "the").found > COMMON
+    assert snippets(room.found("the bridge")) == ["the bridge"]
+    assert room.found("the").found > COMMON
 
 
 def test_pages_hold_together_while_others_write(room: RoomBench) -> None:
     for number in range(7):
         room.post(ANN, f"river {number}" + " bridge" * (number % 2))
-    whole = found(room, "river bridge", limit=100)
-    seen, page = list[Any](), found(room, "river bridge", limit=2)
+    whole = room.found("river bridge", limit=100)
+    seen, page = list[Any](), room.found("river bridge", limit=2)
     while True:
         assert page.found == 7
         seen += page.items
         if page.cursor is None:
             break
         room.post(BOB, f"a bridge over a river, said after {len(seen)}")
-        page = found(room, "river bridge", limit=2, cursor=page.cursor)
+        page = room.found("river bridge", limit=2, cursor=page.cursor)
     assert tuple(seen) == whole.items
     with pytest.raises(InvalidInput) as refused:
-        found(room, "another query of words", cursor=found(room, "river bridge", limit=2).cursor)
+        room.found("another query of words", cursor=room.found("river bridge", limit=2).cursor)
     assert refused.value.code == "bad_search"
 
 
@@ -135,66 +115,66 @@ def test_nothing_that_a_company_may_not_read_is_found_counted_or_ranked(room: Ro
     room.write(ANN, Remember("acme and globex: the cost is 7", (ACME, GLOBEX), key="both"))
 
     def seen() -> list[Any]:
-        pages = [found(room, query, GLOBEX, limit=limit) for query in queries for limit in (1, 100)]
+        pages = [room.found(query, GLOBEX, limit=limit) for query in queries for limit in (1, 100)]
         return [(one.items, one.found, (one.cursor or "").partition(".")[2]) for one in pages]
 
     before = seen()
-    assert found(room, "canary", GLOBEX) == SearchPage((), 0, None)
+    assert room.found("canary", GLOBEX) == SearchPage((), 0, None)
     elsewhere = room.make("its own")
     for number in range(30):
         text = f"canary {number}: bridge, cost, steel"
         room.write(ANN, Remember(text, (ACME,), key=text))
         room.write(ANN, Post(text, key=text), elsewhere)
     assert seen() == before
-    assert found(room, "canary", ACME).found == 30, "the owner finds its own, of this room"
-    shared = snippets(room, "globex", GLOBEX)
-    assert shared == snippets(room, "globex", ACME) == ["acme and globex: the cost is 7"]
+    assert room.found("canary", ACME).found == 30, "the owner finds its own, of this room"
+    shared = snippets(room.found("globex", GLOBEX))
+    assert shared == snippets(room.found("globex", ACME)) == ["acme and globex: the cost is 7"]
 
 
 def test_whoever_is_not_in_the_room_any_more_or_never_was_finds_no_room(room: RoomBench) -> None:
     guest = Actor("guest", "gus")
     room.write(ANN, Invite(guest.company))
     with pytest.raises(NotFound):
-        found(room, "river", guest.company)
+        room.found("river", guest.company)
     room.write(guest, Join())
     room.post(guest, "the river")
-    assert found(room, "river", guest.company).found == 1
+    assert room.found("river", guest.company).found == 1
     room.write(guest, Leave())
     for company in (guest.company, STRANGER.company):
         with pytest.raises(NotFound, match="there is no room"):
-            found(room, "river", company)
-    assert found(room, "river", GLOBEX).found == 1, "what was said stays"
+            room.found("river", company)
+    assert room.found("river", GLOBEX).found == 1, "what was said stays"
 
 
 @pytest.mark.parametrize("query", HOSTILE, ids=lambda query: ascii(query[:16]))
 def test_a_hostile_query_is_words_like_any_other(room: RoomBench, query: str) -> None:
     text = "the river, a party 🎉"
     room.post(ANN, text)
-    assert found(room, query).found == bool({*words_of(text)} & {*words_of(query[:10_000])})
+    assert room.found(query).found == bool({*words_of(text)} & {*words_of(query[:10_000])})
     if query.strip() and "\0" not in query and "\ud800" not in query and len(query) < 100:
         room.post(ANN, query)
-        assert found(room, query).found >= int(any(letter.isalnum() for letter in query))
+        assert room.found(query).found >= int(any(letter.isalnum() for letter in query))
 
 
 def test_what_is_said_again_under_its_key_is_found_once(room: RoomBench) -> None:
     for _ in range(2):
         room.post(ANN, "the river", key="k")
         room.write(ANN, Remember("the river", key="k"))
-        put(room, ANN, "a.txt", "the river", key="k")
-    assert found(room, "river").found == 3
+        room.put(ANN, "a.txt", "the river", key="k")
+    assert room.found("river").found == 3
     row = Write(room.room, ANN, Post("the bridge", key="b"))
     room.bench.together((write_in_room, row), (write_in_room, row))
-    assert found(room, "bridge").found == 1
+    assert room.found("bridge").found == 1
 
 
 def test_of_a_file_the_newest_version_is_found_and_the_others_stay(room: RoomBench) -> None:
-    first = put(room, ANN, "plan.txt", "ten beams", key="1")
-    put(room, BOB, "plan.txt", "nine beams of globex", key="1")
-    second = put(room, ANN, "plan.txt", "twelve beams", key="2")
-    best = found(room, "beams twelve ten").items[0]
+    first = room.put(ANN, "plan.txt", "ten beams", key="1")
+    room.put(BOB, "plan.txt", "nine beams of globex", key="1")
+    second = room.put(ANN, "plan.txt", "twelve beams", key="2")
+    best = room.found("beams twelve ten").items[0]
     assert (best.id, best.version) == (second.id, 2)
-    assert sorted(snippets(room, "beams")) == ["nine beams of globex", "twelve beams"]
-    assert found(room, "ten").found == 0
+    assert sorted(snippets(room.found("beams"))) == ["nine beams of globex", "twelve beams"]
+    assert room.found("ten").found == 0
     assert room.read(passages_view, GLOBEX, first.id, 0, 10)[0].text == "ten beams"
 
 
@@ -234,13 +214,7 @@ def test_in_the_index_of_a_file_every_word_is_kept_for_one_room_and_one_reader(t
 )
 def test_what_words_lead_to_in_a_file_is_gone_to_by_its_key(tmp_path: Path, query: str, way: str) -> None:
     """And not looked for among all that the room holds."""
-    place = tmp_path / "s.db"
-    open_sqlite(place, clock=FakeClock(), random=SeededRandom()).close()
-    with closing(open_link(place, {}, writes=True)) as link:
-        link.raise_wall()
-        asked = load_queries("sqlite")[query]
-        plan = link.database.execute(f"EXPLAIN QUERY PLAN {asked.sql}", dict.fromkeys(asked.params)).fetchall()
-    loops = [step for *_, step in plan if step.startswith(("SCAN", "SEARCH"))]
+    loops = [step for step in steps_in_file(tmp_path, query) if step.startswith(("SCAN", "SEARCH"))]
     assert " VIRTUAL TABLE INDEX" in loops[0], loops
     assert way in loops
 
@@ -251,7 +225,7 @@ def test_a_copy_in_the_other_database_finds_the_same(tmp_path: Path, postgres_da
 
     def pages(store: Store) -> list[SearchPage]:
         room = RoomBench(Bench(store, FakeClock()))
-        return [found(room, query, company, limit=2) for query in queries for company in (ACME, GLOBEX)]
+        return [room.found(query, company, limit=2) for query in queries for company in (ACME, GLOBEX)]
 
     with closing(open_sqlite(place, clock=FakeClock(), random=SeededRandom())) as store:
         room = RoomBench(Bench(store, FakeClock()))
@@ -259,13 +233,13 @@ def test_a_copy_in_the_other_database_finds_the_same(tmp_path: Path, postgres_da
             room.post(ANN, f"the river {number}" + " and its bridge" * (number % 2))
         room.write(ANN, Remember("a secret bridge", (ACME,), key="m"))
         for version in ("ten", "twelve"):
-            put(room, ANN, "plan.txt", f"{version} beams", key=version)
+            room.put(ANN, "plan.txt", f"{version} beams", key=version)
         before = pages(store)
     copy(place, address)
     assert check_store(place).problems == check_store(address).problems == []
     with closing(open_postgres(address, random=SeededRandom())) as store:
         assert pages(store) == before
-        assert put(RoomBench(Bench(store, FakeClock())), ANN, "plan.txt", "eleven beams", key="3").created
+        assert RoomBench(Bench(store, FakeClock())).put(ANN, "plan.txt", "eleven beams", key="3").created
         assert pages(store)[4].found == 1
 
 

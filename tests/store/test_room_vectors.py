@@ -14,29 +14,21 @@ import pytest
 from alike import StandIn
 from engine_bench import Bench
 from perdure import failpoints
-from perdure.core.room_files import NewFile, blob_of
 from perdure.core.room_search import SearchPage
-from perdure.core.rooms import Actor, Post, Remember
+from perdure.core.rooms import Post, Remember
 from perdure.engine import room_vectors
-from perdure.engine.room_files import PutFile, put_file
-from perdure.engine.room_search import Search, search
 from perdure.engine.room_vectors import KeepVectors, Turn, keep_vectors, without_vector
 from perdure.store.postgres import open_postgres
 from perdure.store.postgres_link import translate
 from perdure.store.sql_store import load_queries
 from perdure.store.sqlite import open_sqlite
-from perdure.store.sqlite_link import open_link
 from perdure.testing.clock import FakeClock, SeededRandom
 from perdure.upkeep.copying import copy
 from postgres_server import as_ordinary_role
-from room_bench import ACME, ANN, BOB, GLOBEX, RoomBench
+from query_plans import steps_in_file
+from room_bench import ACME, ANN, BOB, GLOBEX, RoomBench, snippets
 
 MODEL = StandIn()
-
-
-@pytest.fixture
-def room(bench: Bench) -> RoomBench:
-    return RoomBench(bench)
 
 
 def pending(bench: Bench, embedder: StandIn = MODEL, limit: int = 1_000) -> dict[int, str]:
@@ -53,22 +45,13 @@ def embed(bench: Bench, embedder: StandIn = MODEL) -> int:
 def found(
     room: RoomBench, query: str, company: str = ACME, embedder: StandIn | None = MODEL, **more: Any
 ) -> SearchPage:
-    return room.read(search, company, Search(query, **more), embedder)
-
-
-def snippets(page: SearchPage) -> list[str]:
-    return [one.snippet for one in page.items]
-
-
-def put(room: RoomBench, actor: Actor, text: str, key: str) -> Any:
-    file = NewFile("plan.txt", blob_of(text.encode()), len(text), key=key)
-    return room.bench.do(put_file, PutFile(room.room, actor, file, "text", text))
+    return room.found(query, company, embedder, **more)
 
 
 def test_a_text_is_found_by_words_at_once_and_by_meaning_once_it_has_a_vector(room: RoomBench) -> None:
     room.post(ANN, "The price of steel rose.")
     room.write(BOB, Remember("The lorry is broken.", key="m"))
-    put(room, ANN, "A span of 80 m.", "f")
+    room.put(ANN, "plan.txt", "A span of 80 m.", "f")
     assert snippets(found(room, "steel")) == ["The price of steel rose."]
     assert found(room, "cost") == SearchPage((), 0, None)
     assert embed(room.bench) == 3
@@ -207,9 +190,9 @@ def test_a_text_that_the_model_knows_nothing_of_is_done_with(room: RoomBench) ->
 
 
 def test_a_version_of_a_file_that_is_replaced_meanwhile_gets_no_vector(room: RoomBench) -> None:
-    put(room, ANN, "the price of steel", "1")
+    room.put(ANN, "plan.txt", "the price of steel", "1")
     waiting = pending(room.bench)
-    put(room, ANN, "the lunch", "2")
+    room.put(ANN, "plan.txt", "the lunch", "2")
     assert room.bench.do(keep_vectors, KeepVectors(MODEL.model, dict.fromkeys(waiting, "1 0 0 0 0 0 0"))) == 0
     embed(room.bench)
     assert found(room, "cost").found == 0
@@ -258,13 +241,7 @@ def test_two_servers_give_texts_vectors_side_by_side(servers: tuple[Bench, Bench
     ],
 )
 def test_vectors_in_a_file_are_gone_to_by_an_index(tmp_path: Path, query: str, way: str) -> None:
-    place = tmp_path / "s.db"
-    open_sqlite(place, clock=FakeClock(), random=SeededRandom()).close()
-    with closing(open_link(place, {}, writes=True)) as link:
-        link.raise_wall()
-        asked = load_queries("sqlite")[query]
-        plan = link.database.execute(f"EXPLAIN QUERY PLAN {asked.sql}", dict.fromkeys(asked.params)).fetchall()
-    steps = [step for *_, step in plan]
+    steps = steps_in_file(tmp_path, query)
     assert way in steps
     assert not [step for step in steps if step.startswith("SCAN t")], steps
 

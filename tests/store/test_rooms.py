@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from engine_bench import Bench
 from perdure.core import codec
 from perdure.core.room_files import NewFile
 from perdure.core.rooms import Actor, ChangeTask, Invite, Join, Leave, OpenTask, Post, Remember, RemoveAgent, Written
@@ -28,11 +27,6 @@ from perdure.errors import Conflict, InvalidInput, NotFound
 from perdure.store.protocol import Ref
 from perdure.store.tx import Tx
 from room_bench import ACME, ANN, BOB, EVERYTHING, GLOBEX, STRANGER, RoomBench
-
-
-@pytest.fixture
-def room(bench: Bench) -> RoomBench:
-    return RoomBench(bench)
 
 
 def test_what_one_member_says_all_members_read_in_order(room: RoomBench) -> None:

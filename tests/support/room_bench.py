@@ -9,9 +9,14 @@ from typing import Any
 from engine_bench import Bench
 from perdure.core import codec
 from perdure.core.chain import Follower, LogPage
+from perdure.core.ports import Embedder
+from perdure.core.room_files import NewFile, blob_of
+from perdure.core.room_search import SearchPage
 from perdure.core.room_views import RoomView
 from perdure.core.rooms import Act, Actor, Invite, Join, Post, PutAgent, Written, written_id
 from perdure.engine.claim import Claimed
+from perdure.engine.room_files import PutFile, put_file
+from perdure.engine.room_search import Search, search
 from perdure.engine.rooms import MakeRoom, Write, make_room, write_in_room
 from perdure.engine.rooms_read import Window, ledger_page, messages_view, rooms_view
 from perdure.store.protocol import Reads
@@ -50,6 +55,15 @@ class RoomBench:
         assert isinstance(done, Written), done
         return done
 
+    def put(self, actor: Actor, name: str, text: str, key: str = "") -> Any:
+        """Put a file of text; return what became of it: put or refused."""
+        file = NewFile(name, blob_of(text.encode()), len(text), key=key or name)
+        return self.bench.do(put_file, PutFile(self.room, actor, file, "text", text))
+
+    def found(self, query: str, company: str = ACME, embedder: Embedder | None = None, **more: Any) -> SearchPage:
+        """Search: by words alone or, with an `embedder`, by meaning too. `more`: as `Search`."""
+        return self.read(search, company, Search(query, **more), embedder)
+
     def agent(self, actor: Actor, name: str, on_crash: Any = "resume") -> None:
         text = codec.encode({**SPEC, "on_crash": on_crash})
         self.write(actor, PutAgent(name, codec.digest(text), text, on_crash))
@@ -84,3 +98,7 @@ class RoomBench:
     def woken(self) -> list[Claimed]:
         """Claim all wakes that are ready."""
         return self.bench.claim()
+
+
+def snippets(page: SearchPage) -> list[str]:
+    return [one.snippet for one in page.items]

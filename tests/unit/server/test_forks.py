@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from node_bench import Script, node_over, tool
+from node_bench import NodeBench, Script, node_over, tool
 from perdure.core.codec import Json
 from perdure.core.views import ForkEdits
 from perdure.errors import InvalidInput
@@ -24,14 +24,30 @@ def said(output: Any) -> str:
     return output["result"]
 
 
+async def looked_out(bench: NodeBench) -> tuple[str, str]:
+    """Have an execution look once, see rain, and end. Return it and the address of its look."""
+    origin = await bench.start(tool("look"))
+    [task] = await bench.lease("look")
+    await bench.done(task, "rain")
+    await bench.result(origin)
+    return origin, task.address
+
+
+async def paid(bench: NodeBench, **given: Any) -> str:
+    """Have an execution pay once, and end. Return it."""
+    origin = await bench.start(PAY, **given)
+    [task] = await bench.lease("pay")
+    await bench.begin(task)
+    await bench.done(task, "paid")
+    await bench.result(origin)
+    return origin
+
+
 async def test_a_fork_shows_the_model_the_edited_result_and_asks_nothing_again(tmp_path: Path) -> None:
     script = Script([call("look"), say("done")])
     async with node_over(tmp_path, script) as bench:
-        origin = await bench.start(tool("look"))
-        [task] = await bench.lease("look")
-        await bench.done(task, "rain")
-        await bench.result(origin)
-        made = await bench.api.fork(origin, 4, ForkEdits(results={task.address: "sun"}))
+        origin, looked = await looked_out(bench)
+        made = await bench.api.fork(origin, 4, ForkEdits(results={looked: "sun"}))
         assert (await bench.result(made.id)).state == "completed"
         assert script.calls == ["turn 1/model", "turn 2/model", "turn 2/model"]
         assert ("tool", "sun") in script.shown()
@@ -40,10 +56,7 @@ async def test_a_fork_shows_the_model_the_edited_result_and_asks_nothing_again(t
 async def test_an_edited_prompt_keeps_the_replies_of_the_prefix(tmp_path: Path) -> None:
     script = Script([call("look"), say("done")])
     async with node_over(tmp_path, script) as bench:
-        origin = await bench.start(tool("look"))
-        [task] = await bench.lease("look")
-        await bench.done(task, "rain")
-        await bench.result(origin)
+        origin, _looked = await looked_out(bench)
         made = await bench.api.fork(origin, 4, ForkEdits(prompt="in verse"))
         assert (await bench.result(made.id)).state == "completed"
         assert ("user", "in verse") in script.shown()
@@ -53,10 +66,7 @@ async def test_an_edited_prompt_keeps_the_replies_of_the_prefix(tmp_path: Path) 
 async def test_another_reply_in_the_models_place_ends_the_fork_and_nobody_is_asked(tmp_path: Path) -> None:
     script = Script([call("look"), say("done")])
     async with node_over(tmp_path, script) as bench:
-        origin = await bench.start(tool("look"))
-        [task] = await bench.lease("look")
-        await bench.done(task, "rain")
-        await bench.result(origin)
+        origin, _looked = await looked_out(bench)
         made = await bench.api.fork(origin, 2, ForkEdits(results={"turn 1/model": "I need not look."}))
         view = await bench.result(made.id)
         assert (view.state, said(view.output)) == ("completed", "I need not look.")
@@ -106,11 +116,7 @@ async def test_the_same_key_forks_once(tmp_path: Path) -> None:
 async def test_what_the_origin_did_is_taken_and_not_done_again(tmp_path: Path) -> None:
     script = Script([call("pay", {"cents": 5}), say("done")])
     async with node_over(tmp_path, script) as bench:
-        origin = await bench.start(PAY)
-        [task] = await bench.lease("pay")
-        await bench.begin(task)
-        await bench.done(task, "paid")
-        await bench.result(origin)
+        origin = await paid(bench)
         made = await bench.api.fork(origin, 1, ForkEdits())
         assert (await bench.result(made.id)).state == "completed"
         assert ("tool", "paid") in script.shown()
@@ -125,11 +131,7 @@ async def test_what_the_origin_did_is_taken_and_not_done_again(tmp_path: Path) -
 async def test_a_new_act_waits_until_somebody_resumes_the_fork(tmp_path: Path) -> None:
     script = Script([lambda request: call("pay", {"cents": len(request.messages[-1].text)}), say("done")])
     async with node_over(tmp_path, script) as bench:
-        origin = await bench.start(PAY, input="four")
-        [task] = await bench.lease("pay")
-        await bench.begin(task)
-        await bench.done(task, "paid")
-        await bench.result(origin)
+        origin = await paid(bench, input="four")
         made = await bench.api.fork(origin, 1, ForkEdits(prompt="twelve chars"))
         view = await bench.state(made.id, "paused", ownership="parked")
         assert "is about to call pay" in (view.message or "")
