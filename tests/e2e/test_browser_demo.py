@@ -55,6 +55,10 @@ def serves(demo: dict[str, Any]) -> bool:
     return any(one["ready_ms"] and not one["ended_ms"] for one in demo["workers"])
 
 
+def folders(home: Home) -> list[Path]:
+    return list((home.folder / "tmp").iterdir())
+
+
 def alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
@@ -104,8 +108,22 @@ async def test_no_worker_outlives_its_server(home: Home, number: signal.Signals)
     [worker] = (await when(server, serves))["workers"]
     server.end(number)
     until(lambda: not alive(worker["pid"]), "the end of the worker")
-    left = list((home.folder / "tmp").iterdir())
-    assert number == signal.SIGKILL or not left  # nobody is there to take it away
+    assert len(folders(home)) == (number == signal.SIGKILL)  # then nobody is there to take it away
+
+
+@pytest.mark.sqlite_only("as above")
+async def test_what_a_killed_server_left_goes_when_the_next_begins_a_demo(home: Home) -> None:
+    killed = home.serve()
+    await ask(killed, "POST", routes.DEMO)
+    [worker] = (await when(killed, serves))["workers"]
+    [left] = folders(home)
+    killed.end(signal.SIGKILL)
+    until(lambda: not alive(worker["pid"]), "the end of the worker")
+    server = home.serve()
+    assert folders(home) == [left]
+    assert (await ask(server, "POST", routes.DEMO, killed.ready["key"])).status == 201
+    [own] = folders(home)
+    assert own != left
 
 
 @pytest.mark.sqlite_only("as above")

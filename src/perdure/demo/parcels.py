@@ -10,16 +10,15 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import signal
 import sys
-import tempfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from perdure.core.views import StartRequest
 from perdure.demo.parcels_script import PROMPT, STEPS
+from perdure.demo.passing_folder import PassingFolder, clear_after_the_dead
 from perdure.demo.processes import now_ms, surroundings
 from perdure.errors import Conflict, PerdureError
 from perdure.log import get_log
@@ -36,13 +35,15 @@ PAUSE_SECONDS = 2.5
 MOST_SECONDS = 180.0
 """How long a run may take. It is cancelled then."""
 LEASE_MS = 1_500
+FOLDERS = "perdure-demo-"
+"""How the names of workers' folders begin."""
 
 
 @dataclass
 class _Run:
     """One run, and what there was for it."""
 
-    folder: Path
+    folder: PassingFolder
     execution: str = ""
     workers: list[DemoWorker] = field(default_factory=list[DemoWorker])
     process: asyncio.subprocess.Process | None = None
@@ -86,13 +87,14 @@ class ParcelsDemo:
     async def begin(self, by: str) -> DemoView:
         if self._run is not None and not self._run.over:
             raise Conflict("The demo runs already. Another one can begin when it has ended.", code="demo_runs")
-        before, run = self._run, _Run(Path(tempfile.mkdtemp(prefix="perdure-demo-")))
+        before, run = self._run, _Run(PassingFolder(FOLDERS))
         self._run = run  # at once: of two that ask together, one is told that it runs
         try:
+            await asyncio.to_thread(clear_after_the_dead, FOLDERS)  # of servers that were killed
             run.execution = await self._start(by)
         except BaseException:
             self._run = before
-            shutil.rmtree(run.folder, ignore_errors=True)
+            run.folder.remove()
             raise
         self._playing = asyncio.create_task(self._play(run), name="demo")
         return self.view()
@@ -129,7 +131,7 @@ class ParcelsDemo:
             serving.cancel()
             await asyncio.wait((serving,))
             run.over = True
-            await asyncio.to_thread(shutil.rmtree, run.folder, ignore_errors=True)
+            await asyncio.to_thread(run.folder.remove)
 
     async def _serve(self, run: _Run) -> None:
         for number in range(1, MOST_WORKERS + 1):
@@ -144,7 +146,7 @@ class ParcelsDemo:
 
     async def _one_worker(self, run: _Run, name: str) -> int:
         """Start a worker, and return how it ended. Cancelled, it leaves nothing of it."""
-        process = await self._started(run.folder, name)
+        process = await self._started(run.folder.path, name)
         at, gone = len(run.workers), asyncio.Event()
         run.workers.append(DemoWorker("", process.pid, now_ms()))
         try:
