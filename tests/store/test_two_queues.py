@@ -8,10 +8,10 @@ from at_once import at_once
 from engine_bench import AGENT, COMPANY, Bench, completion, task, wish
 from perdure.core.queues import QueueLimits
 from perdure.core.work import Lane, LeasedTask
+from perdure.engine.allowances import BUSY_MS
 from perdure.engine.complete import complete
 from perdure.engine.lease import lease
 from perdure.engine.queues import ChangeQueue, change_queue
-from perdure.engine.room import BUSY_MS
 from perdure.engine.start import Start, start
 from perdure.store.batch import Entry
 

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from perdure.core import codec, states
 from perdure.core.codec import Json
 from perdure.core.work import LeasedTask, LeaseRequest
+from perdure.engine.allowances import Allowances
 from perdure.engine.change import stopped, whose
 from perdure.engine.complete import forgotten, key_forgotten
 from perdure.engine.pick import pick_all
-from perdure.engine.room import Rooms
 from perdure.engine.stored import damaged
 from perdure.engine.tries import attempt_ms, out_of_time, watch_tries
 from perdure.engine.uncertain import lose
@@ -57,14 +57,14 @@ def lease(tx: Tx, rows: Sequence[Lease]) -> Steps[list[LeasedTask]]:
     that are equal to one of which nobody knows whether it acted, and those of paused queues.
     """
     again = [_again(tx, row) for row in rows]
-    rooms = Rooms()
-    picked = pick_all(tx, rows, again, rooms)
-    if rooms.short:  # costs nothing where no queue has limits
-        rooms.look(tx, {(row.company, lane.queue) for row in rows for lane in row.request.lanes})
-        picked = pick_all(tx, rows, again, rooms)
+    allowances = Allowances()
+    picked = pick_all(tx, rows, again, allowances)
+    if allowances.short:  # costs nothing where no queue has limits
+        allowances.look(tx, {(row.company, lane.queue) for row in rows for lane in row.request.lanes})
+        picked = pick_all(tx, rows, again, allowances)
     yield [Ref(task["shard"], task["execution"]) for tasks in picked for task in tasks]
-    given = [_reserve(tx, row.request, tasks, rooms) for row, tasks in zip(rows, picked, strict=True)]
-    rooms.settle(tx)
+    given = [_reserve(tx, row.request, tasks, allowances) for row, tasks in zip(rows, picked, strict=True)]
+    allowances.settle(tx)
     return given
 
 
@@ -72,7 +72,7 @@ def _again(tx: Tx, row: Lease) -> list[Row]:
     return tx.rows("tasks_of_nonce", company=row.company, worker=row.request.worker, nonce=row.request.nonce)
 
 
-def _reserve(tx: Tx, request: LeaseRequest, tasks: list[Row], rooms: Rooms) -> list[LeasedTask]:
+def _reserve(tx: Tx, request: LeaseRequest, tasks: list[Row], allowances: Allowances) -> list[LeasedTask]:
     wanted = [task for task in tasks if _wanted(tx, task) and not _too_late(tx, task)]
     legible = [(task, said) for task in wanted if (said := _legible(tx, task)) is not None]
     updated = tx.each("lease_task", [_reservation(tx, request, task) for task, _ in legible])
@@ -80,7 +80,7 @@ def _reserve(tx: Tx, request: LeaseRequest, tasks: list[Row], rooms: Rooms) -> l
     for task, _, _ in given:
         watch_tries(tx, task)
         if task["state"] == states.Task.READY:
-            rooms.start((task["company"], task["queue"]))
+            allowances.start((task["company"], task["queue"]))
     return [_leased(task, said, row, request.lease_ms, tx.now_ms) for task, said, row in given]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from perdure.core.queues import QueueLimits, QueueView
-from perdure.engine.room import credit_of
+from perdure.engine.allowances import credit_of
 from perdure.engine.wake import SOON_MS
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Reads, Row

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from perdure.core.work import Lane, LeaseRequest
-from perdure.engine.room import Key, Rooms
+from perdure.engine.allowances import Allowances, Key
 from perdure.store.protocol import Row
 from perdure.store.sql_store import names
 from perdure.store.tx import Tx
@@ -39,39 +39,39 @@ class Line:
         self._taken = taken
         """What others were given in this transaction."""
 
-    def plain(self, most: int, rooms: Rooms) -> list[Row]:
+    def plain(self, most: int, allowances: Allowances) -> list[Row]:
         """Return up to `most` tasks that have no key, and note whether there are some that have."""
         found = self._read("", most)
         if any(task["onward"] for task in found):
-            rooms.note_keys(self.queue)
+            allowances.note_keys(self.queue)
         return self._fresh(found, most)
 
-    def in_turn(self, most: int, rooms: Rooms) -> list[Row]:
+    def in_turn(self, most: int, allowances: Allowances) -> list[Row]:
         """Return up to `most` tasks, one of each key that has room and then again, from the key on that comes after the
         one that had the last turn. Tasks without a key have turns as if that was theirs, and no limit."""
         found: dict[str, list[Row]] = {}
-        for limit_key in self._keys(rooms, max(most, FEWEST_KEYS)):
+        for limit_key in self._keys(allowances, max(most, FEWEST_KEYS)):
             if tasks := self._of(limit_key, 1):
                 found[limit_key] = tasks
             if len(found) == most:
                 break
         else:  # there are fewer keys than slots
-            found = {one: self._of(one, min(most, rooms.key_left(self.queue, one))) for one in found}
+            found = {one: self._of(one, min(most, allowances.key_left(self.queue, one))) for one in found}
         return list(alternating([*found.values()]))[:most]
 
-    def _keys(self, rooms: Rooms, page: int) -> Iterator[str]:
+    def _keys(self, allowances: Allowances, page: int) -> Iterator[str]:
         """Yield the keys that have something due and room, in the order of their turns."""
-        last = rooms.turn(self.queue)
-        yield from self._keys_after(last, rooms, page)
+        last = allowances.turn(self.queue)
+        yield from self._keys_after(last, allowances, page)
         yield ""
         if last:
-            for limit_key in self._keys_after("", rooms, page):
+            for limit_key in self._keys_after("", allowances, page):
                 if limit_key > last:
                     return
                 yield limit_key
 
-    def _keys_after(self, after: str, rooms: Rooms, page: int) -> Iterator[str]:
-        full = names("next_keys", dict.fromkeys(rooms.full_keys(self.queue), 0))
+    def _keys_after(self, after: str, allowances: Allowances, page: int) -> Iterator[str]:
+        full = names("next_keys", dict.fromkeys(allowances.full_keys(self.queue), 0))
         while True:
             given = {"after": after, "full": full, "now_ms": self._tx.now_ms, "limit": page}
             found = self._tx.rows("next_keys", **self._lane, **given)

@@ -1,4 +1,4 @@
-"""How much room the limits of queues leave to those who lease, and whose turn it is.
+"""How much the limits of queues allow those who lease, and whose turn it is.
 
 For all servers, under locks of the queues' rows.
 
@@ -27,11 +27,11 @@ MOST_MS = 10_000
 """Longer than who waits goes without looking by itself, which says anew when the next token comes. So no timers pile up
 for one that comes in days."""
 _ALL = 2**31
-"""Room without a limit: more than anybody has slots."""
+"""Where there is no limit: more than anybody has slots."""
 
 
 @dataclass(slots=True)
-class Room:
+class Allowance:
     """What one queue with limits may still give in this transaction."""
 
     row: Row
@@ -47,11 +47,12 @@ class Room:
     """The key that had the last turn; None where none has had one."""
 
 
-class Rooms:
+class Allowances:
     """The queues that one lease operation asks of. New, it knows of no limits, and notices whether there are any."""
 
     def __init__(self) -> None:
-        self._rooms: dict[Key, Room] = {}
+        self._known: dict[Key, Allowance] = {}
+        """Of queues whose rows are locked."""
         self._looked = False
         self._unknown: set[Key] = set()
         """Queues with limits, or keys, whose rows are not locked."""
@@ -65,18 +66,18 @@ class Rooms:
 
     def left(self, key: Key) -> int:
         """Return how many more tasks a queue may give."""
-        room = self._rooms.get(key)
-        return _ALL if room is None else room.left
+        allowance = self._known.get(key)
+        return _ALL if allowance is None else allowance.left
 
     def allow(self, key: Key, found: list[Row]) -> list[Row]:
         """Return what may be given of the tasks found in a queue, at most `left`, and count it."""
-        room = self._rooms.get(key)
-        if room is not None:
-            room.left -= len(found)
+        allowance = self._known.get(key)
+        if allowance is not None:
+            allowance.left -= len(found)
             for task in found:
-                room.held[task["limit_key"]] = room.held.get(task["limit_key"], 0) + 1
-            if room.turn is not None and key in self._keyed and found:
-                room.turn = found[-1]["limit_key"]
+                allowance.held[task["limit_key"]] = allowance.held.get(task["limit_key"], 0) + 1
+            if allowance.turn is not None and key in self._keyed and found:
+                allowance.turn = found[-1]["limit_key"]
         elif found and found[0]["queue_limited"]:
             self._unknown.add(key)
             return [] if self._looked else found
@@ -85,10 +86,10 @@ class Rooms:
     def take_back(self, tasks: Iterable[Row]) -> None:
         """Count tasks as not given: others may go before them."""
         for task in tasks:
-            room = self._rooms.get((task["company"], task["queue"]))
-            if room is not None:
-                room.left += 1
-                room.held[task["limit_key"]] -= 1
+            allowance = self._known.get((task["company"], task["queue"]))
+            if allowance is not None:
+                allowance.left += 1
+                allowance.held[task["limit_key"]] -= 1
 
     def note_keys(self, key: Key) -> None:
         """Note that tasks of keys wait in a queue. They are given in turns, which its row keeps."""
@@ -98,22 +99,22 @@ class Rooms:
 
     def in_turns(self, key: Key) -> bool:
         """Say whether the tasks of a queue are to be given in turns, and whose turn it is is known."""
-        return key in self._keyed and key in self._rooms and self._rooms[key].turn is not None
+        return key in self._keyed and key in self._known and self._known[key].turn is not None
 
     def turn(self, key: Key) -> str:
         """Return the key that had the last turn in a queue."""
-        return self._rooms[key].turn or ""
+        return self._known[key].turn or ""
 
     def key_left(self, key: Key, limit_key: str) -> int:
         """Return how many more tasks a queue may give of one of its keys."""
-        room = self._rooms[key]
-        if room.row["per_key"] is None or not limit_key:
+        allowance = self._known[key]
+        if allowance.row["per_key"] is None or not limit_key:
             return _ALL
-        return max(room.row["per_key"] - room.held.get(limit_key, 0), 0)
+        return max(allowance.row["per_key"] - allowance.held.get(limit_key, 0), 0)
 
     def full_keys(self, key: Key) -> list[str]:
         """Return the keys of which a queue may give nothing now."""
-        return [limit_key for limit_key in self._rooms[key].held if not self.key_left(key, limit_key)]
+        return [limit_key for limit_key in self._known[key].held if not self.key_left(key, limit_key)]
 
     def look(self, tx: Tx, keys: Iterable[Key]) -> None:
         """Lock those of these queues that have limits, and see what these leave."""
@@ -128,24 +129,24 @@ class Rooms:
                 tx.run("take_turns", company=company, name=queue, now_ms=tx.now_ms)
             rows = tx.rows(query, wanted=names(query, {**tree}))
         # Counted by statements of their own, which see what was committed while the locks were waited for.
-        self._rooms = {_key(row): _room(tx, row) for row in rows}
+        self._known = {_key(row): _allowance(tx, row) for row in rows}
         self._unknown = {key for key in self._keyed if not self.in_turns(key)}
 
     def start(self, key: Key) -> None:
         """Count a task that was given, for the rate."""
-        if key in self._rooms:
-            self._rooms[key].started += 1
+        if key in self._known:
+            self._known[key].started += 1
 
     def settle(self, tx: Tx) -> None:
         """Keep what is left of each rate, and have those told who may come again: when, if the rate says it."""
-        for (company, queue), room in self._rooms.items():
-            if room.turn != room.row["turn"]:
-                tx.run("pass_turn", company=company, name=queue, turn=room.turn)
-            if room.row["rate"] is None:
+        for (company, queue), allowance in self._known.items():
+            if allowance.turn != allowance.row["turn"]:
+                tx.run("pass_turn", company=company, name=queue, turn=allowance.turn)
+            if allowance.row["rate"] is None:
                 continue
-            period_ms, rate = room.row["period_ms"], room.row["rate"]
-            credit = room.credit - room.started * period_ms
-            if room.started:
+            period_ms, rate = allowance.row["period_ms"], allowance.row["rate"]
+            credit = allowance.credit - allowance.started * period_ms
+            if allowance.started:
                 tx.run("spend_queue", company=company, name=queue, credit=credit, now_ms=tx.now_ms)
             if credit < period_ms:
                 wait_ms = -(-(period_ms - credit) // rate)
@@ -163,7 +164,7 @@ def credit_of(row: Row, now_ms: int) -> int:
     return min(row["credit"] + earned, row["rate"] * row["period_ms"])
 
 
-def _room(tx: Tx, row: Row) -> Room:
+def _allowance(tx: Tx, row: Row) -> Allowance:
     credit = credit_of(row, tx.now_ms)
     left = 0 if row["paused"] else _ALL
     if left and row["rate"] is not None:
@@ -172,7 +173,7 @@ def _room(tx: Tx, row: Row) -> Room:
         found = tx.row("count_held", company=row["company"], queue=row["name"])
         left = min(left, max(row["concurrency"] - (found["held"] if found else 0), 0))
     keys = tx.rows("keys_held", company=row["company"], queue=row["name"]) if row["per_key"] is not None else ()
-    return Room(row, left, credit, held={one["limit_key"]: one["held"] for one in keys}, turn=row["turn"])
+    return Allowance(row, left, credit, held={one["limit_key"]: one["held"] for one in keys}, turn=row["turn"])
 
 
 def _key(row: Row) -> Key:
