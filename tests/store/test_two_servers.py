@@ -8,8 +8,8 @@ from at_once import at_once
 from calendar_starts import schedule
 from engine_bench import AGENT, COMPANY, SPEC, Bench, request
 from perdure.core import codec
+from perdure.core.credentials import hash_of
 from perdure.core.items import OpenToken, SetTimer, StartChild
-from perdure.core.tokens import hash_of
 from perdure.engine.delay import begin_delayed
 from perdure.engine.due import Sweep
 from perdure.engine.orphans import cancel_children

@@ -5,8 +5,9 @@ from __future__ import annotations
 from calendar_starts import schedule
 from engine_bench import AGENT, COMPANY, SPEC, Bench
 from perdure.core import codec
+from perdure.core.credentials import hash_of
 from perdure.core.items import AwaitSignal, OpenToken, SetTimer, StartChild
-from perdure.core.tokens import Issuer, company_key, hash_of
+from perdure.core.tokens import Issuer, company_key
 from perdure.core.views import Started
 from perdure.engine.due import Sweep
 from perdure.engine.orphans import cancel_children

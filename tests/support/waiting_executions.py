@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from perdure.client.functions import HttpFunctionSource
 from perdure.client.http import HttpApi
+from perdure.core.credentials import hash_of
 from perdure.core.functions import ClaimedExecution, ClaimRequest
 from perdure.core.items import Item, OpenToken
-from perdure.core.tokens import hash_of
 from perdure.core.views import StartRequest
 from perdure.core.work import FunctionLane
 from perdure.server.node import Node

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import re
 from dataclasses import dataclass
 
@@ -51,11 +50,6 @@ def new_secret(random: Random) -> str:
 def is_secret(text: str) -> bool:
     """Say whether a text has the form of one. Tells nothing about whether there is such a hook."""
     return _SECRET.fullmatch(text) is not None
-
-
-def hash_of(secret: str) -> str:
-    """Return what the store keeps of a secret: 256 bits of chance need no slow hash."""
-    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
 
 
 def check_hook(name: str, secret: str) -> None:

@@ -80,7 +80,7 @@ class OpenToken:
     """`tok_…`"""
     name: str
     hash: str
-    """`core.tokens.hash_of` the secret."""
+    """`core.credentials.hash_of` the secret."""
     base: str = ""
     """Where the public reaches the server (`Issuer.base`); empty if nowhere."""
     timeout_ms: int | None = None

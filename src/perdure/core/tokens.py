@@ -7,7 +7,6 @@ secret and address without either being in a log, a row or an export; the store 
 from __future__ import annotations
 
 import base64
-import hashlib
 import hmac
 from dataclasses import dataclass
 
@@ -24,11 +23,6 @@ TOKEN_ENDS = frozenset({"complete", "fail", "expire"})
 def company_key(store_key: bytes, company: str) -> str:
     """Return the key that a company's secrets are derived with. Only for holders of that company's executions."""
     return hmac.digest(store_key, b"company\0" + company.encode(), "sha256").hex()
-
-
-def hash_of(secret: str) -> str:
-    """Return what the store keeps of a secret: 256 bits of chance need no slow hash."""
-    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
 
 
 def is_secret(text: str) -> bool:

@@ -9,9 +9,10 @@ from operator import itemgetter
 
 from perdure.core import states
 from perdure.core.companies import CompanyStopped, CompanyView, KeyView
+from perdure.core.credentials import hash_of
 from perdure.core.ids import shard_of
 from perdure.core.rooms import Actor, RoomKind
-from perdure.engine.keys import KEYS, hash_of
+from perdure.engine.keys import KEYS
 from perdure.engine.logins import LINK, SESSION
 from perdure.engine.rooms import room_ref
 from perdure.engine.rooms_ledger import note

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perdure.core import codec, states
-from perdure.core.hooks import HOOK, Hook, HookView, hash_of
+from perdure.core.credentials import hash_of
+from perdure.core.hooks import HOOK, Hook, HookView
 from perdure.engine.rooms_members import find_member, missing_room, standing
 from perdure.errors import Conflict, NotFound, PerdureError
 from perdure.store.operation import Steps, operation

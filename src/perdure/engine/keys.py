@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perdure.core.companies import PREFIX
+from perdure.core.credentials import hash_of
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Reads
 from perdure.store.tx import Tx
@@ -51,13 +51,8 @@ def add_key(tx: Tx, rows: Sequence[AddKey]) -> Steps[None]:
 
 
 def principal_of(reads: Reads, key: str) -> Principal | None:
-    """Return whose key this is, or None if it is unknown or revoked. 256 bits of chance need no slow hash."""
+    """Return whose key this is, or None if it is unknown or revoked."""
     if not key.startswith(PREFIX):
         return None
     row = reads.row("key_by_hash", hash=hash_of(key))
     return None if row is None else Principal(row["company"], row["name"])
-
-
-def hash_of(key: str) -> str:
-    """Return what is stored of a key."""
-    return hashlib.sha256(key.encode()).hexdigest()

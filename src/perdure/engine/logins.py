@@ -6,10 +6,10 @@ store redeems a link, no other does; and a session goes on wherever its browser 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from perdure.core.credentials import hash_of
 from perdure.engine.keys import KEYS, Principal
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Reads, Row
@@ -69,18 +69,18 @@ def end_session(tx: Tx, rows: Sequence[str]) -> Steps[None]:
     """Forget sessions. One that is unknown is forgotten already."""
     yield ()
     for secret in rows:
-        tx.run("delete_login", kind=SESSION, hash=_hash(secret), after_ms=0)
+        tx.run("delete_login", kind=SESSION, hash=hash_of(secret), after_ms=0)
     return [None] * len(rows)
 
 
 def session_of(reads: Reads, secret: str, now_ms: int) -> Principal | None:
     """Return for whom a session acts, or None if there is no such one any more."""
-    row = reads.row("login_by_hash", kind=SESSION, hash=_hash(secret), after_ms=now_ms - SESSION_MS)
+    row = reads.row("login_by_hash", kind=SESSION, hash=hash_of(secret), after_ms=now_ms - SESSION_MS)
     return None if row is None else Principal(row["company"], row["name"])
 
 
 def _redeem(tx: Tx, row: Redeem) -> Principal | None:
-    found = {"kind": LINK, "hash": _hash(row.link), "after_ms": tx.now_ms - LINK_MS}
+    found = {"kind": LINK, "hash": hash_of(row.link), "after_ms": tx.now_ms - LINK_MS}
     link = tx.row("login_by_hash", **found)
     # Whoever deletes the row has redeemed it: two servers may both have seen it.
     if link is None or not tx.run("delete_login", **found):
@@ -91,11 +91,7 @@ def _redeem(tx: Tx, row: Redeem) -> Principal | None:
 
 
 def _keep(tx: Tx, who: Principal, kind: str, secret: str) -> None:
-    tx.run("insert_key", hash=_hash(secret), company=who.company, name=who.name, prefix=kind, now_ms=tx.now_ms)
-
-
-def _hash(secret: str) -> str:
-    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
+    tx.run("insert_key", hash=hash_of(secret), company=who.company, name=who.name, prefix=kind, now_ms=tx.now_ms)
 
 
 def keys_view(reads: Reads, company: str, now_ms: int) -> tuple[list[Row], int]:

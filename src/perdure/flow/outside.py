@@ -9,11 +9,11 @@ from typing import Any, Protocol
 
 from perdure.core import codec
 from perdure.core.codec import Json
+from perdure.core.credentials import hash_of
 from perdure.core.events import Event
 from perdure.core.functions import function_spec
 from perdure.core.items import OpenToken, StartChild
 from perdure.core.states import Execution
-from perdure.core.tokens import hash_of
 from perdure.core.work import FunctionLane
 from perdure.errors import Terminal, UserError
 from perdure.flow.context import Pending

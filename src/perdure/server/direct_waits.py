@@ -6,9 +6,10 @@ from typing import Literal
 
 from perdure.core import codec
 from perdure.core.codec import Json
+from perdure.core.credentials import hash_of
 from perdure.core.ids import check_named, new_id
 from perdure.core.ports import Clock, Random
-from perdure.core.tokens import hash_of, is_secret
+from perdure.core.tokens import is_secret
 from perdure.engine.mapping import MapStep, map_step
 from perdure.engine.signal import Signal, signal
 from perdure.engine.token import EndToken, end_token, unknown_token

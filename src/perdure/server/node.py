@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from perdure.core.blobs import MAX_BLOB_BYTES
+from perdure.core.credentials import hash_of
 from perdure.core.hooks import Hook
 from perdure.core.ports import Clock, Embedder, Random
-from perdure.core.tokens import Issuer, company_key, hash_of
+from perdure.core.tokens import Issuer, company_key
 from perdure.core.views import ServerInfo
 from perdure.engine.due import Sweep
 from perdure.engine.gist import Gists

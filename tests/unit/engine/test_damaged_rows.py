@@ -12,9 +12,9 @@ import pytest
 from calendar_starts import schedule
 from engine_bench import COMPANY, Bench, once, task
 from perdure.core.approval import ApprovalRules
+from perdure.core.credentials import hash_of
 from perdure.core.items import OpenApproval, OpenToken
 from perdure.core.queues import DeadFilter
-from perdure.core.tokens import hash_of
 from perdure.core.views import ExecutionFilter
 from perdure.core.work import Failure
 from perdure.engine.dead import dead_page

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from engine_bench import COMPANY, Bench
+from perdure.core.credentials import hash_of
 from perdure.core.ids import shard_of
 from perdure.core.items import OpenToken
-from perdure.core.tokens import Issuer, company_key, hash_of
+from perdure.core.tokens import Issuer, company_key
 from perdure.engine.due import Sweep
 from perdure.engine.park import Finish, finish
 from perdure.engine.token import EndToken, TokenEnded, end_token, expire_tokens
