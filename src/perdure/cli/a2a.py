@@ -101,18 +101,16 @@ def _show_pushes(found: list[PushView]) -> None:
 
 
 def _show(found: list[PublishedView]) -> None:
-    import time
-
     from rich.text import Text
 
-    from perdure.cli import phrases
+    from perdure.cli import moments, phrases
     from perdure.cli.terminal import console, grid
 
     if not found:
         console().print(Text("No agent is published. `perdure a2a publish MODULE:AGENT` adds one.", style="dim"))
         return
     table = grid("AGENT", "ADDRESS", "PUBLISHED BY", "")
-    now_ms = round(time.time() * 1000)
+    now_ms = moments.now_ms()
     for one in found:
         ago = phrases.ago(one.published_ms, now_ms)
         table.add_row(Text(one.agent), Text(f"/a2a/{one.agent}"), Text(one.published_by), ago)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -194,11 +193,11 @@ def _show_call(approval: ApprovalView) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from perdure.cli import phrases
+    from perdure.cli import moments, phrases
     from perdure.cli.terminal import console
 
     out = console()
-    since = phrases.ago(approval.opened_ms, round(time.time() * 1000))
+    since = phrases.ago(approval.opened_ms, moments.now_ms())
     where = f"  agent {phrases.plain(approval.agent)}, {approval.execution}, asked {since}"
     out.print(Text.assemble((phrases.plain(approval.tool), "bold"), (where, "dim")))
     table = Table.grid(padding=(0, 2, 0, 0))
@@ -228,7 +227,7 @@ def _needs(one: ApprovalView, now_ms: int) -> str:
 def _show_list(found: list[ApprovalView], everything: bool) -> None:
     from rich.text import Text
 
-    from perdure.cli import phrases
+    from perdure.cli import moments, phrases
     from perdure.cli.terminal import console, grid
 
     out = console()
@@ -238,7 +237,7 @@ def _show_list(found: list[ApprovalView], everything: bool) -> None:
     table = grid("ID", "AGENT", "CALL", "ASKED", "NEEDS")
     if everything:
         table.add_column("DECISION")
-    now_ms = round(time.time() * 1000)
+    now_ms = moments.now_ms()
     for one in found:
         asked = Text(phrases.call(one.tool, one.args))
         row = [one.id, phrases.clip(one.agent, 24), asked, phrases.ago(one.opened_ms, now_ms), _needs(one, now_ms)]

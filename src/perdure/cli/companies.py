@@ -107,15 +107,13 @@ def _show_stop(done: CompanyStopped, what: str, as_json: bool) -> None:
 
 
 def _show(found: list[CompanyView]) -> None:
-    import time
-
     from rich.text import Text
 
-    from perdure.cli import phrases
+    from perdure.cli import moments, phrases
     from perdure.cli.terminal import console, grid
 
     table = grid("COMPANY", "KEY", "BEGINS WITH", "OF", "MADE", "")
-    now_ms = round(time.time() * 1000)
+    now_ms = moments.now_ms()
     for one in found:
         if not one.keys:
             table.add_row(one.company, "", "", "", phrases.ago(one.made_ms, now_ms), "no key")

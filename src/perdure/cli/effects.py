@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -237,7 +236,7 @@ def _value(given: str | None, ruling: str) -> Any:
 def _show_list(found: list[EffectView]) -> None:
     from rich.text import Text
 
-    from perdure.cli import phrases
+    from perdure.cli import moments, phrases
     from perdure.cli.terminal import console, grid, state_text
 
     out = console()
@@ -245,7 +244,7 @@ def _show_list(found: list[EffectView]) -> None:
         out.print(Text("No effects: no tool that acts was called.", style="dim"))
         return
     table = grid("OUTCOME", "CALL", "EXECUTION", "ADDRESS", "TRIES", "COST", "SCHEDULED", "NOTE")
-    now_ms = round(time.time() * 1000)
+    now_ms = moments.now_ms()
     for one in found:
         taken = f"the result of {one.served}" if one.served else ""
         note = f"{one.ruling} by {phrases.plain(one.ruled_by or 'somebody')}" if one.ruling else taken

@@ -8,11 +8,10 @@ import os
 import platform
 import sqlite3
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from perdure.cli import phrases
+from perdure.cli import moments, phrases
 from perdure.cli.connect import Target, find
 from perdure.cli.terminal import home_short
 from perdure.client.discover import knows_nonce
@@ -132,9 +131,9 @@ async def _server(server: str | None) -> list[Finding]:
 
 
 async def _answers(api: HttpApi, target: Target) -> list[Finding]:
-    sent_ms = round(time.time() * 1000)
+    sent_ms = moments.now_ms()
     info = await api.info()
-    took = phrases.duration(round(time.time() * 1000) - sent_ms)
+    took = phrases.duration(moments.now_ms() - sent_ms)
     findings = [
         Finding("ok", f"server {target.url}: answers in {took}, {_key(target)}; {info.dialect}, perdure {info.version}")
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perdure.cli.connect import AsJson, By, Execution, OneOf, Reason, Server, Value, Yes, ask, value_of
-from perdure.cli.moments import moment_ms
+from perdure.cli.moments import moment_ms, now_ms
 from perdure.core import states
 from perdure.errors import InvalidInput
 
@@ -105,7 +104,7 @@ def show(
     from perdure.cli.story import head, story
 
     out = console()
-    out.print(head(part.view, _now_ms()))
+    out.print(head(part.view, now_ms()))
     out.print()
     if part.after:
         out.print(f"Not shown: events 1 to {part.after}. perdure executions show {execution} --after 0", style="dim")
@@ -368,10 +367,10 @@ def _show_page(page: Page | FoundPage, *, narrowed: bool) -> None:
         return
     tagged = any(one.tags for one in page.items)
     table = grid("ID", "AGENT", "STATE", "STARTED", "TOOK", *(["TAGS"] if tagged else []))
-    now_ms = _now_ms()
+    now = now_ms()
     for one in page.items:
         took = phrases.duration(one.finished_ms - one.created_ms) if one.finished_ms else ""
-        started = phrases.ago(one.created_ms, now_ms)
+        started = phrases.ago(one.created_ms, now)
         tags = [phrases.clip(" ".join(one.tags), 60)] if tagged else []
         table.add_row(one.id, phrases.clip(one.agent, 40), state_text(one.state, one.reason), started, took, *tags)
     out.print(table)
@@ -383,7 +382,3 @@ def _who() -> str:
     from perdure.cli.terminal import whoami
 
     return whoami()
-
-
-def _now_ms() -> int:
-    return round(time.time() * 1000)

@@ -1,4 +1,4 @@
-"""Moments as people type them: so long ago, or a date."""
+"""Moments: now, and as people type them, so long ago or a date."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ from datetime import datetime
 import typer
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+
+
+def now_ms() -> int:
+    """Return the time by this machine's clock, in milliseconds since 1970."""
+    return round(time.time() * 1000)
 
 
 def moment_ms(given: str | None, option: str) -> int | None:

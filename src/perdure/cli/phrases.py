@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
 from typing import cast
 
 from perdure.core.codec import Json
@@ -41,11 +40,6 @@ def ago(at_ms: int, now_ms: int) -> str:
     """Say how long ago something was."""
     gone = now_ms - at_ms
     return "just now" if gone < 1000 else f"{duration(gone // 1000 * 1000).replace('.0 s', ' s')} ago"
-
-
-def clock_time(at_ms: int) -> str:
-    """Return local date and time to the second."""
-    return datetime.fromtimestamp(at_ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def money(dollars: float | None) -> str:

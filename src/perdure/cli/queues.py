@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated
 
@@ -106,14 +105,14 @@ def _change(server: str | None, as_json: bool, change: Callable[[HttpApi], Await
 def _show(found: list[QueueView]) -> None:
     from rich.text import Text
 
-    from perdure.cli import phrases
+    from perdure.cli import moments, phrases
     from perdure.cli.terminal import console, grid, state_text
 
     if not found:
         console().print(Text("No queue holds anything, and none has limits.", style="dim"))
         return
     table = grid("QUEUE", "WAITING", "SINCE", "UNDER WAY", "AT ONCE", "PER KEY", "RATE", "", "CHANGED")
-    now_ms = round(time.time() * 1000)
+    now_ms = moments.now_ms()
     for one in found:
         table.add_row(
             Text(one.name),

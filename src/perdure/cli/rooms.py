@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -285,11 +284,11 @@ def _show_written(done: Written, as_json: bool) -> None:
 
 
 def _show_wakes(found: list[WakeView]) -> None:
-    from perdure.cli import phrases
+    from perdure.cli import moments, phrases
     from perdure.cli.terminal import console, grid, state_text
 
     table = grid("AGENT", "WOKEN BY", "EXECUTION", "", "WHEN")
-    now_ms = round(time.time() * 1000)
+    now_ms = moments.now_ms()
     for one in found:
         state = state_text(one.state) if one.state else ""
         table.add_row(f"{one.company}/{one.agent}", one.cause, one.execution, state, phrases.ago(one.at_ms, now_ms))

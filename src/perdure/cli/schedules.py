@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -120,7 +119,7 @@ def show(found: list[ScheduleView]) -> None:
     """Print schedules, with their next ticks."""
     from rich.text import Text
 
-    from perdure.cli import phrases
+    from perdure.cli import moments, phrases
     from perdure.cli.terminal import console, grid
 
     if not found:
@@ -129,7 +128,7 @@ def show(found: list[ScheduleView]) -> None:
         )
         return
     table = grid("NAME", "AGENT", "PATTERN", "ZONE", "NEXT", "LAST")
-    now_ms = round(time.time() * 1000)
+    now_ms = moments.now_ms()
     for one in found:
         coming = (
             str(states.Execution.PAUSED)

@@ -93,18 +93,16 @@ def _value(name: str) -> str:
 
 
 def _show(found: list[SecretView]) -> None:
-    import time
-
     from rich.text import Text
 
-    from perdure.cli import phrases
+    from perdure.cli import moments, phrases
     from perdure.cli.terminal import console, grid
 
     if not found:
         console().print(Text("There are no secrets. `perdure secrets set NAME` keeps one.", style="dim"))
         return
     table = grid("SECRET", "SET BY", "SET")
-    now_ms = round(time.time() * 1000)
+    now_ms = moments.now_ms()
     for one in found:
         table.add_row(Text(one.name), Text(one.set_by), phrases.ago(one.set_ms, now_ms))
     console().print(table)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -113,7 +112,7 @@ def retry(
 def _show_dead(page: DeadPage) -> None:
     from rich.text import Text
 
-    from perdure.cli import phrases
+    from perdure.cli import moments, phrases
     from perdure.cli.terminal import console, grid
 
     out = console()
@@ -121,7 +120,7 @@ def _show_dead(page: DeadPage) -> None:
         out.print(Text("No call has failed for good.", style="dim"))
         return
     table = grid("EXECUTION", "ADDRESS", "AGENT", "TOOL", "QUEUE", "TRIES", "FAILED", "WHY")
-    now_ms = round(time.time() * 1000)
+    now_ms = moments.now_ms()
     for one in page.items:
         names = (one.execution, one.address, one.agent, one.tool, one.queue)
         why = Text(phrases.plain(phrases.clip(one.error)))
@@ -134,7 +133,7 @@ def _show_dead(page: DeadPage) -> None:
 def _show(found: list[TaskView]) -> None:
     from rich.text import Text
 
-    from perdure.cli import phrases
+    from perdure.cli import moments, phrases
     from perdure.cli.terminal import console, grid, state_text
 
     out = console()
@@ -142,7 +141,7 @@ def _show(found: list[TaskView]) -> None:
         out.print(Text("No tool calls yet.", style="dim"))
         return
     table = grid("STATE", "CALL", "ADDRESS", "TRIES", "SCHEDULED", "WHAT")
-    now_ms = round(time.time() * 1000)
+    now_ms = moments.now_ms()
     for one in found:
         tries = f"{one.attempt}/{max(one.max_attempts, one.attempt)}"
         table.add_row(

@@ -19,7 +19,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from perdure.cli import failure, phrases
+from perdure.cli import failure, moments, phrases
 from perdure.cli.connect import find
 from perdure.cli.story import Line, head, lines_of, saying, story_table, sums, waits
 from perdure.cli.terminal import console, print_json, state_text
@@ -248,7 +248,7 @@ class _Story:
     def end(self, view: ExecutionView) -> None:
         self._draw()
         self._out.print()
-        self._out.print(head(view, _now_ms()))
+        self._out.print(head(view, moments.now_ms()))
         self._out.print(sums(timeline_of(self._events)))
 
     def _print(self, timeline: Timeline) -> None:
@@ -260,7 +260,7 @@ class _Story:
 
     def _below(self) -> RenderableType:
         """Return what is under way: redrawn several times a second."""
-        now_ms = _now_ms()
+        now_ms = moments.now_ms()
         table = Table.grid(padding=(0, 1))
         status = state_text(self._view.state, self._view.reason)
         if self._silent:
@@ -285,7 +285,3 @@ def _key(entry: Entry) -> object:
     if isinstance(entry, ToolStep):
         return entry.address, entry.state, entry.ruling
     return entry
-
-
-def _now_ms() -> int:
-    return round(time.time() * 1000)
