@@ -9,7 +9,6 @@ import asyncio
 import os
 import threading
 from collections.abc import Coroutine, Sequence
-from concurrent.futures import Future
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -39,6 +38,7 @@ from perdure.models.port import Models
 from perdure.server.node import Node
 from perdure.service_loop import ServiceLoop
 from perdure.shared_store import SharedStore
+from perdure.wire import state_file
 from perdure.wire.api import Api, TaskSource
 from perdure.wire.worker_lock import default_folder
 from perdure.worker.declared import Declared, durable_definition, later, start_request
@@ -46,6 +46,7 @@ from perdure.worker.function_service import FunctionPlace, FunctionServices
 from perdure.worker.functions import FUNCTION_SLOTS
 from perdure.worker.loop import TOOL_SLOTS, Worker, WorkerOptions
 from perdure.worker.main import tool_worker
+from perdure.worker.tool_service import ToolServices
 
 T = TypeVar("T")
 
@@ -94,18 +95,20 @@ class AgentRuntime(Outside, Found):
         self._join = join
         self.schedules = Schedules(self, lambda declared, input: start_request(declared, (input,), {}, None))
         """Starts by the calendar: make them, look at them, pause them."""
-        self.queues, self.rooms, self.secrets = Queues(self), Rooms(self), Secrets(self)
-        """What waits for workers: look at it, limit it. Where several companies work together: write and read there.
-        Keys of models and tools: kept, and never shown."""
+        self.queues = Queues(self)
+        """What waits for workers: look at it, limit it."""
+        self.rooms = Rooms(self)
+        """Where several companies work together: write and read there."""
+        self.secrets = Secrets(self)
+        """Keys of models and tools: kept, and never shown."""
         self._lock = threading.RLock()
-        """Guards opening, closing and the table of workers: verbs may come from any thread."""
+        """Guards opening and closing: verbs may come from any thread."""
         self._service = ServiceLoop("perdure-service")
         self._caller_loop: asyncio.AbstractEventLoop | None = None
         self._api: Api | None = None
         self._source: TaskSource | None = None
         self._shared: SharedStore | None = None
-        self._workers: dict[str, tuple[Worker, Future[None]]] = {}
-        """By agent; those that are served together have one."""
+        self._tools = ToolServices(self._service.submit, self._new_worker)
         self._functions = FunctionServices(self._service.submit, self._function_place, slots or FUNCTION_SLOTS)
         self._closed = False
 
@@ -230,11 +233,7 @@ class AgentRuntime(Outside, Found):
             if closed or self._api is None:
                 return
             _open.discard(self)
-            workers, self._workers = self._workers, {}
-        running = dict(workers.values())
-        for worker in running:
-            worker.stop()
-        for done in [*self._functions.stop(), *running.values()]:
+        for done in [*self._tools.stop(), *self._functions.stop()]:
             done.result()
         self._service.wait(self._say_goodbye())
         if self._shared is not None:
@@ -275,14 +274,10 @@ class AgentRuntime(Outside, Found):
 
     def _serve(self, *declared: Declared) -> None:
         """Have one worker in this process for the tools of all agents that have none yet, and run durable functions."""
-        agents = list({id(one): one for one in declared if isinstance(one, Agent)}.values())
         for one in declared:
             if not isinstance(one, Agent):
                 self._functions.serve(durable_definition(one))
-        with self._lock:
-            new = [agent for agent in agents if agent.lanes() and agent.name not in self._workers]
-            if new:
-                self._workers.update(dict.fromkeys((agent.name for agent in new), self._new_worker(new)))
+        self._tools.serve({id(one): one for one in declared if isinstance(one, Agent)}.values())
 
     def _function_place(self) -> FunctionPlace:
         """Return where durable functions are served now."""
@@ -292,13 +287,12 @@ class AgentRuntime(Outside, Found):
         assert self._url is not None
         return FunctionPlace(partial(HttpFunctionSource, self._url, self._key), self._source, outbox=default_folder())
 
-    def _new_worker(self, agents: Sequence[Agent]) -> tuple[Worker, Future[None]]:
+    def _new_worker(self, agents: Sequence[Agent]) -> Worker:
         assert self._source is not None
         owner = self._shared is not None and self._shared.node is not None
         prefix, outbox = (LOCAL_WORKER, None) if owner else ("", default_folder())
         options = WorkerOptions(slots=self._slots, id_prefix=prefix, tool_loop=self._caller_loop, outbox=outbox)
-        worker = tool_worker(self._source, agents, options)
-        return worker, self._service.submit(worker.run())
+        return tool_worker(self._source, agents, options)
 
 
 _open: set[AgentRuntime] = set()
@@ -322,8 +316,7 @@ def _close_forgotten() -> None:
 
 def default_store() -> Path:
     """Return the file that embedded runtimes and servers of this user share."""
-    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(state) / "perdure" / "perdure.db"
+    return state_file.home() / "perdure.db"
 
 
 def local_worker(node: Node, agents: Sequence[Agent]) -> Worker:
