@@ -15,8 +15,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TextIO, cast
 
-LEVELS = ("debug", "info", "warning", "error")
-
 rewrites: list[Callable[[str], str]] = []
 """What each line passes before it is written: whoever holds secrets takes them out of it. One list for the process, as
 there is one log."""

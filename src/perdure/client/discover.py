@@ -16,7 +16,6 @@ import orjson
 
 from perdure.client.address import base_url, is_loopback
 from perdure.client.channel import Ask, Channel
-from perdure.core.ports import Random
 from perdure.errors import PerdureError, UserError
 from perdure.system import SystemRandom
 from perdure.wire import routes, state_file
@@ -25,14 +24,14 @@ from perdure.wire.state_file import ServerState
 ANSWER_SECONDS = 2.0
 
 
-async def running_server(place: Path | None = None, *, random: Random | None = None) -> ServerState | None:
+async def running_server(place: Path | None = None) -> ServerState | None:
     """Return the address and key of the server that this user runs, or None if none answers.
 
     `place`: a state file, or a folder of them; by default this user's.
     Raises `UserError`: `several_servers` if more than one answers, naming them; `state_file_refused` if a file is not
     this user's alone.
     """
-    answering = [state for state in _known(place) if await knows_nonce(state.url, state.nonce, random=random)]
+    answering = [state for state in _known(place) if await knows_nonce(state.url, state.nonce)]
     found = list({state.store: state for state in reversed(answering)}.values())  # those of one store are all equal
     if len(found) > 1:
         named = ", ".join(f"{state.url} (process {state.pid})" for state in found)
@@ -73,9 +72,9 @@ def _known(place: Path | None) -> list[ServerState]:
     return [state for state in states if state is not None and state.url]
 
 
-async def knows_nonce(url: str, nonce: str, *, seconds: float = ANSWER_SECONDS, random: Random | None = None) -> bool:
+async def knows_nonce(url: str, nonce: str, *, seconds: float = ANSWER_SECONDS) -> bool:
     """Say whether the server that answers at `url` knows `nonce`. One that does not learns nothing of it."""
-    challenge = (random or SystemRandom()).token(16).hex()
+    challenge = SystemRandom().token(16).hex()
     return hmac.compare_digest(await _ask(url, challenge, seconds), state_file.proof(nonce, challenge))
 
 

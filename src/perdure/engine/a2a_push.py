@@ -113,8 +113,8 @@ def set_push(tx: Tx, rows: Sequence[SetPush]) -> Steps[NotFound | LimitExceeded 
     return [done[_keys(row)] for row in rows]
 
 
-def put_push(tx: Tx, execution: ExecutionRow, push: PushConfig, told_seq: int | None = None) -> LimitExceeded | None:
-    """Have somebody told of a locked execution, of what comes behind an event; by default, of what is not there yet."""
+def put_push(tx: Tx, execution: ExecutionRow, push: PushConfig) -> LimitExceeded | None:
+    """Have somebody told of a locked execution, from the next event on."""
     scope = {"shard": execution.shard, "execution": execution.id}
     others = [one["id"] for one in tx.rows("a2a_pushes_on", **scope) if one["id"] != push.id]
     if len(others) >= MOST_PUSHES:
@@ -125,8 +125,7 @@ def put_push(tx: Tx, execution: ExecutionRow, push: PushConfig, told_seq: int | 
         )
     how = {"url": push.url, "token": push.token, "scheme": push.scheme, "credentials": push.credentials}
     whose = {"id": push.id, "company": execution.company, "agent": execution.agent, "version": push.version}
-    seq = execution.next_seq - 1 if told_seq is None else told_seq
-    tx.run("put_a2a_push", **scope, **whose, **how, told_seq=seq, now_ms=tx.now_ms)
+    tx.run("put_a2a_push", **scope, **whose, **how, told_seq=execution.next_seq - 1, now_ms=tx.now_ms)
     tx.announce(TOPIC)
     return None
 

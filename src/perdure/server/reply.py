@@ -15,9 +15,9 @@ _ASK_FOR_KEY = (b"www-authenticate", b'Bearer realm="perdure"')
 _SOON = (b"retry-after", b"1")
 
 
-async def send_json(send: Send, value: Any, status: int = 200) -> None:
+async def send_json(send: Send, value: Any) -> None:
     """Answer with a dataclass or JSON types."""
-    await send_bytes(send, codec.dump(value), status)
+    await send_bytes(send, codec.dump(value))
 
 
 async def send_error(send: Send, error: PerdureError) -> None:

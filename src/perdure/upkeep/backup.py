@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perdure import failpoints
-from perdure.core.ports import Clock
 from perdure.errors import InvalidInput, StoreFailed
 from perdure.lasting import sync_names
 from perdure.store import aside
@@ -41,7 +40,7 @@ class Backup:
     report: Report
 
 
-def back_up(where: str | os.PathLike[str], target: str | os.PathLike[str], *, clock: Clock | None = None) -> Backup:
+def back_up(where: str | os.PathLike[str], target: str | os.PathLike[str]) -> Backup:
     """Copy a store into a new file, 0600, on the disk when this returns, and checked as `check_store` does.
 
     Reads through a connection that cannot write: a server on the store goes on meanwhile, and its log grows until the
@@ -57,7 +56,7 @@ def back_up(where: str | os.PathLike[str], target: str | os.PathLike[str], *, cl
         )
     source, place = existing_file(where), _new_file(target)
     refuse_damaged_log(source)
-    made_ms = (clock or SystemClock()).wall_ms()
+    made_ms = SystemClock().wall_ms()
     part = place.with_name(f".{place.name}.{os.getpid()}.part")
     try:
         copy_file(source, part, mark=f"{aside.BACKUP} {made_ms}")

@@ -17,7 +17,6 @@ import anyio
 
 from perdure.agent.agent import Agent
 from perdure.agent.tool import ToolDefinition
-from perdure.core.ports import Clock
 from perdure.core.work import Lane, WorkerInfo
 from perdure.errors import InvalidInput
 from perdure.system import SystemClock
@@ -37,7 +36,6 @@ async def run_worker(
     *,
     parent_pid: int | None = None,
     on_connected: Callable[[WorkerInfo], None] | None = None,
-    clock: Clock | None = None,
 ) -> int:
     """Serve the tools of `agents` until a signal, or the death of `parent_pid`, stops it. Call it in the main thread.
 
@@ -45,20 +43,17 @@ async def run_worker(
     Returns how many bodies could not be stopped: above 0 their threads keep the process, so leave with `os._exit`.
     Raises `InvalidInput` (`bad_worker`) if there is nothing to serve or an agent's name is there twice.
     """
-    clock = clock or SystemClock()
-    worker = tool_worker(source, agents, options, clock)
-    return await run_workers([worker], parent_pid=parent_pid, on_connected=on_connected, clock=clock)
+    worker = tool_worker(source, agents, options)
+    return await run_workers([worker], parent_pid=parent_pid, on_connected=on_connected)
 
 
-def tool_worker(
-    source: TaskSource, agents: Sequence[Agent], options: WorkerOptions | None = None, clock: Clock | None = None
-) -> Worker:
+def tool_worker(source: TaskSource, agents: Sequence[Agent], options: WorkerOptions | None = None) -> Worker:
     """Return a worker for the tools of `agents`, each with its own dependencies. Raises as `run_worker`."""
     options = options or WorkerOptions()
     tools = lanes_of(agents)
     own = {agent.name: agent.dependencies for agent in agents if agent.dependencies is not None}
     options = dataclasses.replace(options, agent_dependencies={**own, **options.agent_dependencies})
-    return Worker(source, tools, options, clock=clock)
+    return Worker(source, tools, options)
 
 
 class Serving(Protocol):
@@ -77,15 +72,13 @@ async def run_workers(
     *,
     parent_pid: int | None = None,
     on_connected: Callable[[WorkerInfo], None] | None = None,
-    clock: Clock | None = None,
 ) -> int:
     """As `run_worker`, for workers that are there already; `on_connected` is called for each."""
-    clock = clock or SystemClock()
     async with anyio.create_task_group() as side:
         with _signals() as arrived:
             side.start_soon(_obey, workers, arrived)
             if parent_pid is not None:
-                side.start_soon(_outlive_nobody, workers, parent_pid, clock)
+                side.start_soon(_outlive_nobody, workers, parent_pid)
             if on_connected is not None:
                 side.start_soon(_tell_all, workers, on_connected)
             await _run_all(workers)
@@ -161,7 +154,8 @@ async def _tell(worker: Serving, on_connected: Callable[[WorkerInfo], None]) -> 
     on_connected(worker.info)
 
 
-async def _outlive_nobody(workers: Sequence[Serving], parent_pid: int, clock: Clock) -> None:
+async def _outlive_nobody(workers: Sequence[Serving], parent_pid: int) -> None:
+    clock = SystemClock()
     while os.getppid() == parent_pid:
         await clock.sleep(PARENT_POLL_SECONDS)
     for worker in workers:

@@ -44,11 +44,9 @@ async def rerun(definition: DurableDefinition, log: Sequence[Event], clock: Cloc
     return journal.why
 
 
-def rerun_all(
-    logs: Sequence[tuple[DurableDefinition, Sequence[Event]]], clock: Clock | None = None, random: Random | None = None
-) -> list[str | None]:
+def rerun_all(logs: Sequence[tuple[DurableDefinition, Sequence[Event]]]) -> list[str | None]:
     """Run each log against its function, one after another, on a loop made for it; return what `rerun` does of each."""
-    clock, random = clock or SystemClock(), random or SystemRandom()
+    clock, random = SystemClock(), SystemRandom()
 
     async def all_of_them() -> list[str | None]:
         scoped_tasks(asyncio.get_running_loop())
