@@ -282,19 +282,19 @@ class JoinedSource:
         self._current = current
 
     async def lease(self, request: LeaseRequest, *, wait_seconds: float) -> list[LeasedTask]:
-        return await self._ask(lambda source: source.lease(request, wait_seconds=wait_seconds))
+        return await self._ask(lambda place: place.source.lease(request, wait_seconds=wait_seconds))
 
     async def begin(self, begin: Begin) -> Answer:
-        return await self._ask(lambda source: source.begin(begin))
+        return await self._ask(lambda place: place.source.begin(begin))
 
     async def report(self, worker: str, reports: Sequence[Report]) -> list[Answer]:
-        return await self._ask(lambda source: source.report(worker, reports))
+        return await self._ask(lambda place: place.source.report(worker, reports))
 
     async def beat(self, worker: str, held: Sequence[Held]) -> list[Answer]:
-        return await self._ask(lambda source: source.beat(worker, held))
+        return await self._ask(lambda place: place.source.beat(worker, held))
 
     async def hand_back(self, worker: str, held: Sequence[Held]) -> list[Answer]:
-        return await self._ask(lambda source: source.hand_back(worker, held))
+        return await self._ask(lambda place: place.source.hand_back(worker, held))
 
     async def alive(self, info: WorkerInfo) -> AsyncIterator[str]:
         async with contextlib.aclosing(cast("Any", self._current().source.alive(info))) as signs:
@@ -302,31 +302,23 @@ class JoinedSource:
                 yield sign
 
     async def offer_blob(self, content_hash: str, size: int) -> BlobState:
-        return await self._ask_api(lambda api: api.offer_blob(content_hash, size))
+        return await self._ask(lambda place: place.api.offer_blob(content_hash, size))
 
     async def put_chunk(self, content_hash: str, number: int, data: bytes) -> None:
-        await self._ask_api(lambda api: api.put_chunk(content_hash, number, data))
+        await self._ask(lambda place: place.api.put_chunk(content_hash, number, data))
 
     async def values(self, execution: str) -> list[BlobRef]:
-        return await self._ask_api(lambda api: api.values(execution))
+        return await self._ask(lambda place: place.api.values(execution))
 
     async def blob_chunk(self, execution: str, content_hash: str, number: int) -> bytes:
-        return await self._ask_api(lambda api: api.blob_chunk(execution, content_hash, number))
+        return await self._ask(lambda place: place.api.blob_chunk(execution, content_hash, number))
 
-    async def _ask_api(self, call: Callable[[Api], Coroutine[Any, Any, T]]) -> T:
-        while True:
-            place = self._current()
-            try:
-                return await place.unless_over(call(place.api))
-            except Over:
-                continue
-
-    async def _ask(self, call: Callable[[TaskSource], Coroutine[Any, Any, T]]) -> T:
+    async def _ask(self, call: Callable[[Place], Coroutine[Any, Any, T]]) -> T:
         """Ask the owner; the next one as soon as there is one, however long the former one would be tried."""
         while True:
             place = self._current()
             try:
-                return await place.unless_over(call(place.source))
+                return await place.unless_over(call(place))
             except Over:
                 continue
 

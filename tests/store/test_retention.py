@@ -34,7 +34,7 @@ from perdure.store.sqlite import open_sqlite
 from perdure.store.sqlite_schema import Table, tables
 from perdure.testing.clock import FakeClock, SeededRandom
 from perdure.upkeep.checking import check_store
-from perdure.upkeep.tables import batches, sweep_queries
+from perdure.upkeep.tables import batches, table_queries
 
 AT_ONCE = 0
 """A retention under which what has ended is past its time."""
@@ -43,7 +43,7 @@ AT_ONCE = 0
 @pytest.fixture(params=["sqlite", "postgres"])
 def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Bench, str]]:
     """A bench over each database in turn, whose tables can be read row by row, and where it is."""
-    clock, queries = FakeClock(), {**load_queries(request.param), **sweep_queries()}
+    clock, queries = FakeClock(), {**load_queries(request.param), **table_queries()}
     if request.param == "sqlite":
         where = str(tmp_path / "p.db")
         store: Any = open_sqlite(where, clock=clock, random=SeededRandom(), queries=queries)

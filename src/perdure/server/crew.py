@@ -92,14 +92,14 @@ class Crew:
         """Return the replies that models make for an execution, to a reader who was given its log up to an event."""
         if self._relay is not None:
             return self._relay.of(execution, after)
-        return self._executor.live.of(execution) if self._executor is not None else ()
+        return self._executor.texts.of(execution) if self._executor is not None else ()
 
     async def _work_until_told(self) -> None:
         node, loop, leave = self._node, asyncio.get_running_loop(), asyncio.Event()
         executor = self._executor = self._make_executor()
         if self._fleeting is not None:
             clock, random = node.parts.clock, node.parts.random
-            self._relay = Relay(executor.live, executor.holder, self._fleeting, clock, random)
+            self._relay = Relay(executor.texts, executor.holder, self._fleeting, clock, random)
         self._leave = lambda: _call(loop, leave.set)
         self._begun.set()
         if node.draining:

@@ -105,7 +105,7 @@ class Executor:
         """`models` gives those of a company. `idle` says whether other processes have made nothing ready: then what
         stood and found nothing stands on."""
         self.holder = new_id("srv", clock, random)
-        self.live = LiveTexts(hub)
+        self.texts = LiveTexts(hub)
         """What models say that it asks now."""
         self._bridge = bridge
         self._hub = hub
@@ -126,7 +126,7 @@ class Executor:
             definitions=Definitions(bridge, options.delivery_floor, options.cache),
             models=models,
             leases=self._leases,
-            texts=self.live,
+            texts=self.texts,
             clock=clock,
             new_id=partial(new_id, clock=clock, random=random),
             embedder=options.embedder,

@@ -55,8 +55,8 @@ REPLY_BYTES = 4_000_000
 _TOLD = 10_000
 """Executions of which it is remembered how far their holders have heard."""
 
-
 Speaking = Callable[[str], AbstractContextManager[Callable[[Sequence[Event]], None]]]
+"""`DirectFunctionSource.speaking`."""
 
 
 class DirectFunctionSource(DirectBlobs):

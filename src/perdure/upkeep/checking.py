@@ -18,13 +18,14 @@ from perdure.errors import StoreFailed
 from perdure.store.protocol import Ref, Row
 from perdure.store.sqlite_schema import alterations, indexes, tables
 from perdure.upkeep.place import View, existing_file, is_address, missing_steps, refuse_damaged_log, view
-from perdure.upkeep.tables import count_of, sweep_queries
+from perdure.upkeep.tables import count_of, table_queries
 
 MOST_NAMED = 20
 """Rows of one kind that are named; there may be more."""
 PAGE = 500
 PAGE_BYTES = 4 * 1024 * 1024
-_HIGHEST = 2**62
+_BEFORE_ALL = -(2**62)
+"""Lower than the number of any event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ def check_store(where: str | os.PathLike[str], *, logs: bool = True) -> Report:
             refuse_damaged_log(file)
         except StoreFailed as error:
             return Report(f"store {file}", "sqlite", problems=[Problem("", "", error.message)])
-    with view(where, queries=sweep_queries()) as found:
+    with view(where, queries=table_queries()) as found:
         report = Report(found.where, found.dialect)
         try:
             _check(found, report, logs=logs)
@@ -257,7 +258,7 @@ def _heads(found: View) -> Iterator[Row]:
 
 
 def _links(found: View, ref: Ref, last: int) -> Iterator[list[Link]]:
-    scope, after = {"shard": ref.shard, "execution": ref.execution}, -_HIGHEST
+    scope, after = {"shard": ref.shard, "execution": ref.execution}, _BEFORE_ALL
     while rows := found.reads.rows("chain_after", **scope, after=after, limit=PAGE, most=PAGE_BYTES):
         yield [Link(**row) for row in rows]
         after = rows[-1]["seq"]

@@ -25,7 +25,7 @@ from perdure.store.tx import Tx
 from perdure.system import SystemClock, SystemRandom
 from perdure.upkeep.checking import check_store
 from perdure.upkeep.place import View, existing_file, is_address, owned_for, postgres_link, view
-from perdure.upkeep.tables import batches, between, count_of, last_key, sweep_queries
+from perdure.upkeep.tables import batches, between, count_of, last_key, table_queries
 
 if TYPE_CHECKING:
     from perdure.store.postgres_link import PostgresLink
@@ -77,7 +77,7 @@ def copy(source: str | os.PathLike[str], target: str, *, progress: Progress = _s
     try:
         clock, random = SystemClock(), SystemRandom()
         store = open_sqlite(ownership.place, clock=clock, random=random, even_aside=True)
-        with closing(store), postgres_link(target, sweep_queries(), writes=True) as link:
+        with closing(store), postgres_link(target, table_queries(), writes=True) as link:
             return _copy(store, link, target, progress)
     finally:
         ownership.release()
@@ -86,7 +86,7 @@ def copy(source: str | os.PathLike[str], target: str, *, progress: Progress = _s
 def _copy(store: SqliteStore, link: PostgresLink, address: str, progress: Progress) -> Copied:
     _refuse_other_rows(store, link)
     mark, resumed = _begin(store, link)
-    with view(store.place, queries=sweep_queries()) as source:
+    with view(store.place, queries=table_queries()) as source:
         for table in _moved():
             _fill(source, link, table, progress)
         rows = {table.name: _compare(source, link, table) for table in _moved()}

@@ -179,7 +179,7 @@ def refuse_damaged_log(where: Path) -> None:
     except StoreInUse:
         return
     except PerdureError as error:
-        if error.code not in ("store_unwritable",):
+        if error.code != "store_unwritable":
             raise
 
 

@@ -18,7 +18,7 @@ BATCH_BYTES = 4 * 1024 * 1024
 _LOWEST = -(2**63)
 
 
-def sweep_queries() -> Mapping[str, Query]:
+def table_queries() -> Mapping[str, Query]:
     """Return the queries that this module's functions run, for whoever opens a connection."""
     made = [query for table in tables() for query in _queries(table)]
     return {query.name: query for query in made}

@@ -84,6 +84,7 @@ _FILE_VERBS = frozenset(
 )
 """What a path of `pathlib` does."""
 _STEP = "perdure.flow.step"
+_DURABLE = "perdure.flow.durable"
 _HARMLESS = frozenset({"random.Random", "datetime.datetime", "datetime.date", "datetime.timedelta", "time.struct_time"})
 
 
@@ -114,9 +115,6 @@ def find_outside_steps(source: str) -> list[Found]:
         if isinstance(node, Function) and any(names.full(_called(one)) == _DURABLE for one in node.decorator_list):
             found.update(_Walk(node.name, names, functions).of(node))
     return sorted(found)
-
-
-_DURABLE = "perdure.flow.durable"
 
 
 class _Names:
