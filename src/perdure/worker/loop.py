@@ -16,11 +16,10 @@ from typing import Any
 
 import anyio
 
-from perdure import failpoints
 from perdure.agent.tool import ToolDefinition
 from perdure.core.ids import new_id
 from perdure.core.ports import Clock, Random
-from perdure.core.work import LEASE_MS, Lane, LeasedTask, LeaseRequest, WorkerInfo
+from perdure.core.work import LEASE_MS, Lane, LeasedTask, WorkerInfo
 from perdure.errors import InvalidInput
 from perdure.log import get_log
 from perdure.system import SystemClock, SystemRandom
@@ -29,9 +28,10 @@ from perdure.worker.attempt import Attempts
 from perdure.worker.grip import Grip
 from perdure.worker.heirs import Heirs
 from perdure.worker.keeper import Keeper
-from perdure.worker.link import Link, Trouble
+from perdure.worker.link import Link
 from perdure.worker.outbox import Outbox
-from perdure.worker.pace import Backoff, first_of, rest
+from perdure.worker.pace import first_of, rest
+from perdure.worker.poll import Poll
 from perdure.worker.reports import Reports
 from perdure.worker.runners import Runners
 from perdure.worker.shutdown import SETTLE_SECONDS, leave
@@ -40,8 +40,6 @@ from perdure.worker.slots import Slots
 log = get_log(__name__)
 
 TOOL_SLOTS = 16
-WAIT_SECONDS = 20.0
-"""Of one long poll; shorter for leases under 30 s, so that a task that comes last still has a third of its lease."""
 FLUSH_SECONDS = 5.0
 """How long stopping waits until the last results are delivered."""
 
@@ -68,15 +66,6 @@ class WorkerOptions:
     outbox: Path | None = None
     """The folder that keeps results until they are answered, shared by this user's workers; None keeps none, and its
     death is only ever suspected. A source in the worker's own process needs none."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Wish:
-    """A request for tasks that is not answered yet. Asked again it is the same, so a lost reply loses no task."""
-
-    request: LeaseRequest
-    asked_ms: int
-    """By this process's clock, before it was first sent."""
 
 
 class Worker:
@@ -106,8 +95,6 @@ class Worker:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._performing: set[asyncio.Task[None]] = set()
         """One task for each attempt: plain ones, as a task group would cost as much as the rest of an attempt."""
-        self._wish: _Wish | None = None
-        self._poll_scope: anyio.CancelScope | None = None
         self._stopping = False
         self._drain_until_ms: int | None = None
         self.left_running = 0
@@ -135,8 +122,7 @@ class Worker:
             clock=clock,
             random=random,
         )
-        wait = min(WAIT_SECONDS, options.lease_ms * 2 / 3000)
-        self._poll = _Poll(wait, Backoff(random), Backoff(random, first=0.05, ceiling=1.0), Trouble("lease"))
+        self._poll = Poll(self._source, self.id, self.info.lanes, options.lease_ms, clock, random)
 
     @property
     def busy(self) -> int:
@@ -202,8 +188,7 @@ class Worker:
         self._drain_until_ms = until_ms if self._drain_until_ms is None else min(self._drain_until_ms, until_ms)
         self._stopping = True
         self._slots.changed.set()
-        if self._poll_scope is not None:
-            self._poll_scope.cancel()
+        self._poll.cut()
 
     # Taking tasks.
 
@@ -214,47 +199,13 @@ class Worker:
             if free <= 0 or not self._link.up.is_set():
                 await self._slots.changed.wait()
                 continue
-            with anyio.CancelScope() as self._poll_scope:
-                await self._lease(free)
-            self._poll_scope = None
+            tasks, asked_ms = await self._poll.tasks(free)
+            for task in tasks:
+                self._admit(task, asked_ms)
 
     def _free(self) -> int:
         # Results that nobody takes are bounded too: each is a body's worth of memory.
         return min(self._slots.left, 2 * self._options.slots - self._slots.taken - self._reports.pending)
-
-    async def _lease(self, free: int) -> None:
-        asked_ms = self._clock.monotonic_ms()
-        wish = self._wish = self._wish or _Wish(self._request(free), asked_ms)
-        try:
-            tasks = await self._ask(wish.request, self._poll.wait_seconds)
-        except Exception as error:  # noqa: BLE001 - whatever it was, there may be tasks the next time
-            self._poll.trouble.met(error)
-            await self._clock.sleep(self._poll.after_failure.pause())
-            return
-        self._wish = None
-        self._poll.trouble.over()
-        self._poll.after_failure.reset()
-        for task in tasks:
-            self._admit(task, wish.asked_ms)
-        if tasks:
-            self._poll.after_nothing.reset()
-        elif self._clock.monotonic_ms() - asked_ms < self._poll.wait_seconds * 500:
-            await self._clock.sleep(self._poll.after_nothing.pause())  # a source that does not wait is not hammered
-
-    async def _ask(self, request: LeaseRequest, wait_seconds: float) -> list[LeasedTask]:
-        failpoints.hit("worker.lease.send")
-        tasks = await self._source.lease(request, wait_seconds=wait_seconds)
-        failpoints.hit("worker.lease.received")
-        return tasks
-
-    def _request(self, free: int) -> LeaseRequest:
-        return LeaseRequest(
-            worker=self.id,
-            nonce=self._random.token(16).hex(),
-            lanes=self.info.lanes,
-            slots=free,
-            lease_ms=self._options.lease_ms,
-        )
 
     def _admit(self, task: LeasedTask, asked_ms: int) -> None:
         grip = self._grip(task, asked_ms)
@@ -298,25 +249,19 @@ class Worker:
 
     async def _drain(self) -> None:
         log.info("worker.stopping", worker=self.id, running=self._slots.taken)
-        await self._settle_wish()
+        await self._settle()
         self.left_running = await leave(self._slots, self._attempts, self._clock, self._left_to_drain)
 
-    async def _settle_wish(self) -> None:
-        """Ask once more for the answer to a poll that stopping cut off, and return what it brought."""
-        wish, self._wish = self._wish, None
-        if wish is None or not self._link.up.is_set():
-            return
+    async def _settle(self) -> None:
+        """Hand back what came of a request that stopping cut off."""
 
-        async def settle() -> None:
-            try:
-                tasks = await self._ask(wish.request, 0)
-            except Exception as error:  # noqa: BLE001 - a courtesy: leases that nobody keeps run out
-                self._poll.trouble.met(error)
-                return
+        async def hand_back() -> None:
+            tasks, asked_ms = await self._poll.late()
             if tasks:
-                await self._attempts.hand_back([self._grip(task, wish.asked_ms) for task in tasks])
+                await self._attempts.hand_back([self._grip(task, asked_ms) for task in tasks])
 
-        await first_of(settle, lambda: self._clock.sleep(SETTLE_SECONDS))
+        if self._poll.unanswered and self._link.up.is_set():
+            await first_of(hand_back, lambda: self._clock.sleep(SETTLE_SECONDS))
 
     def _left_to_drain(self) -> int:
         return (self._drain_until_ms or 0) - self._clock.monotonic_ms()
@@ -328,16 +273,6 @@ class Worker:
             kept = self._outbox is not None and self._outbox.lock
             action = "the next worker of this user delivers them" if kept else "they are tried again, or ruled on"
             log.error("worker.results_undelivered", results=self._reports.pending, action=action)
-
-
-@dataclass(frozen=True, slots=True)
-class _Poll:
-    """How the worker asks for tasks."""
-
-    wait_seconds: float
-    after_failure: Backoff
-    after_nothing: Backoff
-    trouble: Trouble
 
 
 def _describe(worker: str, tools: Mapping[Lane, ToolDefinition], options: WorkerOptions) -> WorkerInfo:
