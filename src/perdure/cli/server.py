@@ -272,7 +272,7 @@ async def _serve(plan: Plan, node: Node) -> int:
     worker = local_worker(node, plan.agents) if plan.agents else None
     demo: ParcelsDemo | None = None
 
-    def ready(ready: Ready) -> None:
+    def on_ready(ready: Ready) -> None:
         node.public_url = plan.options.public_url or ready.url
         node.announce(ready.url, key=ready.key or None, kind="server")
         if demo:
@@ -286,7 +286,7 @@ async def _serve(plan: Plan, node: Node) -> int:
         demo = _demo(plan, node)
         work = asyncio.create_task(worker.run(), name="worker") if worker else None
         try:
-            await serve(node, plan.options, on_ready=ready, demo=demo)
+            await serve(node, plan.options, on_ready=on_ready, demo=demo)
         finally:
             if demo:
                 await demo.aclose()
