@@ -14,8 +14,8 @@ from perdure.core.rooms import MOST_HOPS, Act, Actor, EndWake, Leave, OpenTask, 
 from perdure.engine.claim import Claimed
 from perdure.engine.query import events_of
 from perdure.engine.record import Record, record
-from perdure.engine.rooms_act import Acts, act_in_room
 from perdure.engine.rooms_read import memory_view, room_task_view, tasks_view
+from perdure.engine.rooms_wake_acts import Acts, act_in_room
 from perdure.engine.signal import Signal, signal
 from perdure.errors import InternalError, InvalidInput, LeaseLost, NotFound
 from room_bench import ACME, ANN, BOB, EVERYTHING, GLOBEX, RoomBench

@@ -18,10 +18,10 @@ from perdure.engine.claim import Claimed
 from perdure.engine.expire import expire_approvals
 from perdure.engine.query import approvals_of, events_of, execution_view
 from perdure.engine.resolve import Decide, decide
-from perdure.engine.rooms_act import Acts, act_in_room
 from perdure.engine.rooms_read import memory_view, messages_view, tasks_view
 from perdure.engine.rooms_rights import rights_view
 from perdure.engine.rooms_snapshot import snapshot
+from perdure.engine.rooms_wake_acts import Acts, act_in_room
 from perdure.engine.sweep import Sweep
 from perdure.errors import Conflict, NotFound
 from room_bench import ACME, ANN, BOB, EVERYTHING, GLOBEX, RoomBench

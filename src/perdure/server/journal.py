@@ -14,9 +14,9 @@ from perdure.engine.claim import LOG_PAGE, Claimed
 from perdure.engine.park import Finish, Halt, Park, Released, StillHeld, finish, halt, park
 from perdure.engine.query import events_of
 from perdure.engine.record import News, Record, record
-from perdure.engine.rooms_act import Acts, Stopped, act_in_room
 from perdure.engine.rooms_budget import BUDGET
 from perdure.engine.rooms_stops import STOPPED, HaltWake, Whom, halt_wake, stop_on
+from perdure.engine.rooms_wake_acts import Acts, Stopped, act_in_room
 from perdure.errors import LeaseLost, Retryable, Unreachable
 from perdure.flow import bodies as flow_bodies
 from perdure.server.bridge import Bridge
