@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from perdure.core.events import Event
-from perdure.errors import LeaseLost
+from perdure.errors import LeaseLost, UserError
 from perdure.flow.driver import Outcome, Run
 from perdure.flow.journal import Journal, PreviewJournal
+
+UNREADABLE = (ValueError, LookupError, TypeError, UserError)
+"""What a log or a definition raises that cannot be read: trying again would not change it."""
 
 
 @dataclass(slots=True)

@@ -29,7 +29,7 @@ class Definitions:
         """By company and digest; the oldest comes first, and goes first."""
 
     async def of(self, company: str, digest: str) -> Definition:
-        """Return one of a company's. Raises `ValueError` or `LookupError` for what is not there or cannot be read."""
+        """Return one of a company's. Raises `flow.runs.UNREADABLE` for what is not there or cannot be read."""
         key = (company, digest)
         known = self._kept.get(key)
         if known is None:

@@ -22,11 +22,11 @@ from perdure.core.states import Reason
 from perdure.engine.claim import Claim, Claimed, claim
 from perdure.engine.keys import DEFAULT_COMPANY
 from perdure.engine.query import events_of
-from perdure.errors import LeaseLost, PerdureError, StoreFailed, UserError
+from perdure.errors import LeaseLost, PerdureError, StoreFailed
 from perdure.flow.context import Failed
 from perdure.flow.driver import Outcome, Run
 from perdure.flow.journal import whole_log
-from perdure.flow.runs import Live, Runs
+from perdure.flow.runs import UNREADABLE, Live, Runs
 from perdure.log import get_log
 from perdure.models.port import Models
 from perdure.rooms.spec import wake_of
@@ -50,8 +50,6 @@ READY = (("ready", ""),)
 """What a claim waits for: executions that servers run, in no lane of a durable function."""
 BATCH = 64
 """Most executions claimed at once."""
-_POISON = (ValueError, LookupError, TypeError, UserError)
-"""What an undecodable log or definition raises: trying again would not change it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +227,7 @@ class Executor:
         execution = claimed.ref.execution
         try:
             live, events = await patiently(self._clock, partial(self._open, claimed, journal))
-        except _POISON as error:
+        except UNREADABLE as error:
             log.exception("execution.poison", execution=execution)
             with contextlib.suppress(LeaseLost):
                 await journal.halt("stick", Reason.POISON, f"its log cannot be read: {error}")

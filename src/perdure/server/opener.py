@@ -49,7 +49,7 @@ class Opener:
     async def open(self, claimed: Claimed, log: Sequence[Event]) -> Live:
         """Return a run that has yet to be driven, from the first event of its `log`.
 
-        Raises `ValueError`, `LookupError`, `TypeError` or `UserError` for a definition or a log that cannot be read.
+        Raises `flow.runs.UNREADABLE` for a definition or a log that cannot be read.
         """
         definition = await self.definitions.of(claimed.company, claimed.definition)
         given = log[0].data["input"]

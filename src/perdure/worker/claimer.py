@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Protocol
 import anyio
 
 from perdure import failpoints
-from perdure.core.functions import ClaimedExecution, ClaimRequest, Claims, HeldExecution
+from perdure.core.functions import ClaimRequest, Claims, HeldExecution
 from perdure.core.ports import Clock, Random
 from perdure.core.work import FunctionLane
 from perdure.flow.durable import DurableDefinition
-from perdure.flow.journal import Journal
 from perdure.wire.api import FunctionSource
 from perdure.worker.link import Trouble
 from perdure.worker.pace import Backoff, first_of, rest
 from perdure.worker.shutdown import SETTLE_SECONDS
-from perdure.worker.stable import Stable
+from perdure.worker.stable import Journals, Stable
 
 if TYPE_CHECKING:
     from perdure.worker.functions import FunctionOptions
@@ -33,12 +32,8 @@ MOST_AT_ONCE = 64
 """Executions that one request asks for."""
 
 
-class Source(FunctionSource, Protocol):
+class Source(FunctionSource, Journals, Protocol):
     """Where executions come from, with their journals."""
-
-    def opened(self, worker: str, claimed: ClaimedExecution) -> Journal:
-        """Return the journal of a claimed execution."""
-        ...
 
     async def aclose(self) -> None: ...
 

@@ -19,20 +19,17 @@ from perdure.core.ports import Clock, Random
 from perdure.core.states import Reason
 from perdure.core.tokens import Issuer
 from perdure.core.work import FunctionLane
-from perdure.errors import LeaseLost, UserError
+from perdure.errors import LeaseLost
 from perdure.flow.context import Context
 from perdure.flow.driver import Function, Run
 from perdure.flow.durable import DurableDefinition, run_durable
 from perdure.flow.journal import Journal, whole_log
 from perdure.flow.large import Large
-from perdure.flow.runs import Live, Runs
+from perdure.flow.runs import UNREADABLE, Live, Runs
 from perdure.log import get_log
 from perdure.worker.large import LargeValues
 
 log = get_log(__name__)
-
-_POISON = (ValueError, LookupError, TypeError, UserError)
-"""What an unreadable log raises: trying again would not change it."""
 
 
 class Journals(Protocol):
@@ -172,7 +169,7 @@ class Stable:
             log.debug("execution.let_go", execution=claimed.execution, outcome=outcome)
         except LeaseLost:
             log.info("execution.lost", execution=claimed.execution, fence=claimed.fence)
-        except _POISON as error:
+        except UNREADABLE as error:
             log.exception("execution.poison", execution=claimed.execution)
             await self._halt(journal, f"its log cannot be read: {error}")
         except Exception:
