@@ -35,7 +35,7 @@ from perdure.engine.a2a_read import a2a_task
 from perdure.errors import NotFound, Retryable, StoreFailed
 from perdure.log import get_log
 from perdure.server.bridge import Bridge
-from perdure.server.hub import Hub
+from perdure.server.hub import Hub, stirred
 from perdure.server.store_time import StoreTime
 from perdure.store.protocol import Reads
 from perdure.toolbox.guarded_http import CONNECT_SECONDS, AddressRefused, GuardedTransport, Outbound, Resolve, resolve
@@ -100,7 +100,7 @@ class Outbox:
             async with anyio.create_task_group() as group:
                 while True:
                     self._stir.clear()  # before looking: what comes meanwhile is seen, or stirs again
-                    await self._rest(await self._look(group))
+                    await stirred(self._stir, await self._look(group))
 
     async def _look(self, group: TaskGroup) -> float:
         """Have those told who are to be now; return in how many seconds to look again."""
@@ -129,13 +129,6 @@ class Outbox:
                 self._busy.add(name)
                 taken.append(one)
         return taken
-
-    async def _rest(self, seconds: float) -> None:
-        timer = asyncio.get_running_loop().call_later(seconds, self._stir.set)
-        try:
-            await self._stir.wait()
-        finally:
-            timer.cancel()
 
     async def _tell(self, push: DuePush) -> None:
         try:

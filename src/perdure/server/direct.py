@@ -63,6 +63,7 @@ from perdure.server.direct_secrets import DirectSecrets
 from perdure.server.direct_waits import DirectWaits
 from perdure.server.edits import with_replies
 from perdure.server.following import PAGE, TERMINAL_KINDS, Following, page_of
+from perdure.server.hub import stirred
 from perdure.store.protocol import Reads
 from perdure.store.tx import Note
 
@@ -159,7 +160,7 @@ class DirectApi(
 
         with self._node.hub.listening([("events", execution)], hear):
             while not await self._bridge.glance(lambda reads: query.has_ended(reads, self._company, execution)):
-                if await _stirred(stir):
+                if await stirred(stir, POLL_SECONDS):
                     return
                 stir.clear()
 
@@ -318,23 +319,6 @@ def _read_definition(text: str) -> tuple[str, str, str]:
         return notice_from_json(value).name, spec_digest(value), ""
     name = lane_of(value).name if is_function(value) else ""
     return name or spec_from_json(value).name, spec_digest(value), name
-
-
-async def _stirred(stir: asyncio.Event) -> bool:
-    """Wait for a hint; False if none came for `POLL_SECONDS`. A timer that sets it costs less than `wait_for`."""
-    late = False
-
-    def look() -> None:
-        nonlocal late
-        late = True  # the clock does not tell: timers of some loops are early by it
-        stir.set()
-
-    timer = asyncio.get_running_loop().call_later(POLL_SECONDS, look)
-    try:
-        await stir.wait()
-        return not late
-    finally:
-        timer.cancel()
 
 
 def _start_of(request: StartRequest, company: str, execution: str) -> Start:

@@ -58,7 +58,7 @@ from perdure.engine.rooms_stops import Start, Started, start_in_room, stops_view
 from perdure.errors import InvalidInput
 from perdure.rooms.spec import wake_definition
 from perdure.server.bridge import Bridge
-from perdure.server.hub import Hub
+from perdure.server.hub import Hub, stirred
 from perdure.server.store_time import StoreTime
 from perdure.store.protocol import Reads
 
@@ -104,7 +104,7 @@ class DirectRooms:
                 left_ms = end_ms - self._clock.monotonic_ms()
                 if found.last_seq > after or left_ms <= 0:
                     return found
-                await _stirred(stir, min(left_ms / 1000, POLL_SECONDS))
+                await stirred(stir, min(left_ms / 1000, POLL_SECONDS))
 
     async def create_room(self, name: str, *, key: str = "", by: str = "") -> Written:
         check_name(name)
@@ -207,15 +207,6 @@ class DirectRooms:
 
     def _chance(self) -> str:
         return new_id("key", self._clock, self._random)
-
-
-async def _stirred(stir: asyncio.Event, seconds: float) -> None:
-    """Wait for a hint, no longer than that."""
-    timer = asyncio.get_running_loop().call_later(seconds, stir.set)
-    try:
-        await stir.wait()
-    finally:
-        timer.cancel()
 
 
 def window_of(after: int, limit: int) -> Window:

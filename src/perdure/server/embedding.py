@@ -15,7 +15,7 @@ from perdure.engine.room_vectors import TOPIC, KeepVectors, Turn, keep_vectors, 
 from perdure.errors import Retryable, StoreFailed
 from perdure.log import get_log
 from perdure.server.bridge import Bridge
-from perdure.server.hub import Hub
+from perdure.server.hub import Hub, stirred
 
 log = get_log(__name__)
 
@@ -41,7 +41,8 @@ class Embedding:
             while True:
                 self._stir.clear()  # before looking: what comes meanwhile is seen, or stirs again
                 if not await self._trying():
-                    await self._rest()
+                    await stirred(self._stir, LOOK_SECONDS)
+                    await self._clock.sleep(GATHER_SECONDS)
 
     async def _trying(self) -> bool:
         """Make one batch; say whether there may be more at once. What fails is said, and tried at the next look."""
@@ -80,12 +81,3 @@ class Embedding:
                 }
             log.exception("vectors.text_left_out", error=type(error).__name__, action="none: it is found by its words")
             return dict.fromkeys(texts, "")
-
-    async def _rest(self) -> None:
-        """Wait for a hint, or for the next look."""
-        timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._stir.set)
-        try:
-            await self._stir.wait()
-        finally:
-            timer.cancel()
-        await self._clock.sleep(GATHER_SECONDS)

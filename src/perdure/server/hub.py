@@ -76,6 +76,24 @@ class Hub:
         return own if note.topic != "tasks_all" else [*own, *self._listeners.get(("tasks_all", ""), ())]
 
 
+async def stirred(stir: asyncio.Event, seconds: float) -> bool:
+    """Wait for a hint, which sets `stir`; False if none came for so long. A timer that sets it costs less than
+    `wait_for`."""
+    late = False
+
+    def look() -> None:
+        nonlocal late
+        late = True  # the clock does not tell: timers of some loops are early by it
+        stir.set()
+
+    timer = asyncio.get_running_loop().call_later(seconds, look)
+    try:
+        await stir.wait()
+        return not late
+    finally:
+        timer.cancel()
+
+
 def _give(loop: asyncio.AbstractEventLoop, pairs: Sequence[tuple[Listener, Note]]) -> None:
     for listener, note in pairs:
         if note.after_ms:
