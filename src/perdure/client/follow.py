@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 
 from perdure.client.channel import Ask, Channel
-from perdure.core.events import Event, Kind
+from perdure.core.events import LAST, Event, Kind
 from perdure.core.live import LiveNews
 from perdure.errors import InternalError, Retryable
 from perdure.wire import codec, frames, routes
@@ -14,7 +14,6 @@ from perdure.wire import codec, frames, routes
 SILENCE_SECONDS = 45.0
 """A stream without even a comment for this long is dead: servers send one every 15 s."""
 
-_LAST = frozenset({Kind.COMPLETED, Kind.FAILED, Kind.CANCELLED})
 _KINDS = frozenset(kind.value for kind in Kind)
 
 
@@ -85,5 +84,5 @@ class Follower:
             )
         self._after = event.seq
         self._failures = 0
-        self._ended = event.kind in _LAST
+        self._ended = event.kind in LAST
         return event

@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 
 from perdure.client.tool_steps import ToolStep, tool_steps
 from perdure.core.codec import Json
-from perdure.core.events import ANSWERS, Event, Kind, reply_in
+from perdure.core.events import ANSWERS, LAST, Event, Kind, reply_in
 from perdure.core.tokens import TOKEN_ENDS
 from perdure.core.views import TaskView
 
@@ -106,7 +106,7 @@ def timeline_of(events: Iterable[Event], tasks: Iterable[TaskView] = ()) -> Time
 
 def _place(entry: Entry) -> tuple[int, int]:
     """Sort by time; what ends the log comes last, and what began it first."""
-    last = isinstance(entry, News) and entry.kind in (Kind.COMPLETED, Kind.FAILED, Kind.CANCELLED)
+    last = isinstance(entry, News) and entry.kind in LAST
     first = isinstance(entry, News) and entry.kind is Kind.STARTED
     return entry.started_ms, 2 if last else 0 if first else 1
 

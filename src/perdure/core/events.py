@@ -105,6 +105,9 @@ SINCE_2 = frozenset(
 )
 """Kinds that log format 2 brought."""
 
+LAST = frozenset({Kind.COMPLETED, Kind.FAILED, Kind.CANCELLED})
+"""Facts that end a log: no other comes behind one."""
+
 ASKED = frozenset({Kind.STEP_RECORDED, Kind.TASK_SCHEDULED, Kind.WAIT_OPENED, Kind.TIMER_SET, Kind.CHILD_STARTED})
 """Facts that the code itself caused: a re-run must ask for each, with the same digest, in the same order."""
 

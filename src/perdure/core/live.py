@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from perdure.core.events import Event, Kind
+from perdure.core.events import LAST, Event, Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Reset:
 
 LiveNews = Delta | Reset
 
-_ENDS = frozenset({Kind.PAUSED, Kind.STUCK, Kind.TAKEN_OVER, Kind.COMPLETED, Kind.FAILED, Kind.CANCELLED})
+_ENDS = LAST | {Kind.PAUSED, Kind.STUCK, Kind.TAKEN_OVER}
 
 
 def voids(event: Event, address: str) -> bool:

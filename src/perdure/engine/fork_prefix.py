@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from perdure.core.delivery import Delivery
-from perdure.core.events import ASKED, Event, Kind
+from perdure.core.events import ASKED, LAST, Event, Kind
 from perdure.core.ledger import TASK_KINDS, is_model_call
 from perdure.core.rules import TaskRules
 from perdure.core.tokens import TOKEN_ENDS
@@ -122,7 +122,7 @@ class Prefix:
 
 _LEFT_OUT = frozenset({Kind.TAKEN_OVER, Kind.PAUSED, Kind.RESUMED, Kind.STUCK})
 """What happened to the origin's run, not to its work."""
-_ENDS = frozenset({Kind.COMPLETED, Kind.FAILED, Kind.CANCELLED, Kind.CANCEL_REQUESTED})
+_ENDS = LAST | {Kind.CANCEL_REQUESTED}
 _ANSWERS = frozenset({Kind.TASK_COMPLETED, Kind.TASK_FAILED})
 _OF_CALLS = TASK_KINDS - {Kind.EFFECT_CONTRADICTED}
 

@@ -12,7 +12,7 @@ from perdure.agent.spec import spec_digest, spec_from_json
 from perdure.core import codec, states
 from perdure.core.chain import LogPage
 from perdure.core.codec import Json
-from perdure.core.events import Event
+from perdure.core.events import LAST, Event
 from perdure.core.functions import is_function, lane_of
 from perdure.core.ids import check_named, new_id
 from perdure.core.ledger import EFFECT_STATES
@@ -62,7 +62,7 @@ from perdure.server.direct_schedules import DirectSchedules
 from perdure.server.direct_secrets import DirectSecrets
 from perdure.server.direct_waits import DirectWaits
 from perdure.server.edits import with_replies
-from perdure.server.following import PAGE, TERMINAL_KINDS, Following, page_of
+from perdure.server.following import PAGE, Following, page_of
 from perdure.server.hub import stirred
 from perdure.store.protocol import Reads
 from perdure.store.tx import Note
@@ -155,7 +155,7 @@ class DirectApi(
         stir = asyncio.Event()
 
         def hear(note: Note) -> None:
-            if note.rows[-1]["kind"] in TERMINAL_KINDS:
+            if note.rows[-1]["kind"] in LAST:
                 stir.set()
 
         with self._node.hub.listening([("events", execution)], hear):

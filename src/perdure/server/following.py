@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from perdure.core import states
-from perdure.core.events import Event, Kind
+from perdure.core.events import LAST, Event
 from perdure.core.ids import check_named
 from perdure.core.live import LiveNews
 from perdure.engine import query
@@ -23,7 +23,6 @@ from perdure.store.tx import Note
 if TYPE_CHECKING:
     from perdure.server.node import Node
 
-TERMINAL_KINDS = frozenset({Kind.COMPLETED, Kind.FAILED, Kind.CANCELLED})
 PAGE = 1_000
 POLL_SECONDS = 5.0
 """How often a follower looks without a hint."""
@@ -64,7 +63,7 @@ class Following:
                 for event in self._events:
                     self._pass(event)
                     yield event
-                if self._events and self._events[-1].kind in TERMINAL_KINDS:
+                if self._events and self._events[-1].kind in LAST:
                     return
                 for live in await self._more():
                     yield live
