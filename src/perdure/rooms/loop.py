@@ -92,6 +92,13 @@ class _Run:
         labels = labels_of(self.room if self.knows else without(self.room), self.wake.company, self.heard)
         return replace(self.wake.actor, steered=labels.steered, secrets=labels.secrets)
 
+    def recalls(self, reply: ModelReply) -> bool:
+        """Say whether a reply asks for lines that were withheld until now. From here on they are known."""
+        if self.knows or not withheld(self.room) or all(call.name != RECALL.name for call in reply.tool_calls):
+            return False
+        self.knows = True
+        return True
+
 
 async def _declared(run: _Run, models: Models, clock: Clock) -> tuple[ModelReply, list[Act], int]:
     """Ask the model until it calls no tool and what it declares can be read, or it had its chances.
@@ -102,8 +109,7 @@ async def _declared(run: _Run, models: Models, clock: Clock) -> tuple[ModelReply
     while True:
         talk.turn += 1
         reply = await ask_model(run.ctx, talk, models, clock)
-        if not run.knows and any(call.name == RECALL.name for call in reply.tool_calls) and withheld(run.room):
-            run.knows = True
+        if run.recalls(reply):
             for call in reply.tool_calls:
                 talk.answer(call, recalled(run.room, run.wake.company) if call.name == RECALL.name else AGAIN)
             continue
@@ -129,8 +135,7 @@ async def _decided(run: _Run) -> tuple[ModelReply, list[Act], int]:
         if ended.kind is not Kind.TASK_COMPLETED:
             raise Failed("on_wake_failed", f"the function of agent {run.own.name!r}: {ended.data.get('error')}")
         reply = read_decision(run.own.name, ended.data["value"])
-        if not run.knows and any(call.name == RECALL.name for call in reply.tool_calls) and withheld(run.room):
-            run.knows = True
+        if run.recalls(reply):
             continue
         acts, problems = _read(run.ctx, run.agent, reply, _thread(run.room))
         if problems:
