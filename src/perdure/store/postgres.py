@@ -31,11 +31,7 @@ def open_postgres(dsn: str, *, random: Random, queries: Mapping[str, Query] | No
     try:
         from perdure.store import postgres_link  # noqa: PLC0415 - psycopg is an extra, and slow to import
     except ImportError as error:
-        raise InvalidInput(
-            f"a PostgreSQL store needs psycopg 3, which could not be imported ({error}): "
-            "pip install 'perdure[postgres]'.",
-            code="missing_extra",
-        ) from error
+        raise no_driver(error) from error
     prepared = postgres_link.prepare(queries or load_queries("postgres"))
     address = postgres_link.Address(dsn)
     try:
@@ -48,6 +44,14 @@ def open_postgres(dsn: str, *, random: Random, queries: Mapping[str, Query] | No
     except Again as error:
         raise Unreachable(f"{error}. Start it, or mend the address.", code="store_unreachable") from error
     return PostgresStore(address, prepared, link, meta)
+
+
+def no_driver(error: ImportError) -> InvalidInput:
+    """Return the refusal of a store for which psycopg, an extra, is missing."""
+    return InvalidInput(
+        f"a PostgreSQL store needs psycopg 3, which could not be imported ({error}): pip install 'perdure[postgres]'.",
+        code="missing_extra",
+    )
 
 
 class PostgresStore:

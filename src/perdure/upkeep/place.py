@@ -16,6 +16,7 @@ from perdure.errors import InvalidInput, PerdureError, Retryable, StoreInUse, Un
 from perdure.store import aside, place, sqlite, sqlite_link
 from perdure.store.migrate import Migration, Session, check_steps, load_migrations
 from perdure.store.ownership import Ownership, lock_file
+from perdure.store.postgres import no_driver
 from perdure.store.protocol import EVERY_COMPANY, Again, Reads, Row
 from perdure.store.sql_store import Query, load_queries
 from perdure.store.sqlite_link import SqliteLink, Statement
@@ -126,11 +127,7 @@ def postgres_link(address: str, queries: Mapping[str, Query], *, writes: bool) -
     try:
         from perdure.store import postgres_link as postgres  # noqa: PLC0415 - psycopg is an extra
     except ImportError as error:
-        raise InvalidInput(
-            f"a PostgreSQL store needs psycopg 3, which could not be imported ({error}): "
-            "pip install 'perdure[postgres]'.",
-            code="missing_extra",
-        ) from error
+        raise no_driver(error) from error
     try:
         texts = postgres.prepare({**load_queries("postgres"), **queries})
         link = postgres.connect(postgres.Address(address), texts, writes=writes)
