@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
@@ -19,6 +19,18 @@ from perdure.store.protocol import Ref
 from perdure.store.rows import ExecutionRow
 from perdure.store.tx import Tx
 
+Verb = Literal["send", "stop", "pause", "resume", "cancel", "signal"]
+
+_SAID: Mapping[Verb, Kind] = {
+    "send": Kind.MESSAGE,
+    "stop": Kind.STOP_REQUESTED,
+    "pause": Kind.PAUSED,
+    "resume": Kind.RESUMED,
+    "cancel": Kind.CANCEL_REQUESTED,
+    "signal": Kind.SIGNAL,
+}
+"""The event that each request is."""
+
 
 @dataclass(frozen=True, slots=True)
 class Signal:
@@ -26,12 +38,13 @@ class Signal:
 
     company: str
     execution: str
-    verb: Literal["send", "stop", "pause", "resume", "cancel", "signal"]
+    verb: Verb
     by: str = ""
     text: str = ""
     """The message, or the reason."""
     dedupe: str | None = None
-    """The same one again changes nothing."""
+    """The same one again changes nothing. Who wants to cancel once needs one: the store may run it twice, and a second
+    cancel skips the cleanup."""
     name: str = ""
     """Of a signal."""
     value: str = "null"
@@ -70,6 +83,15 @@ def _signal(tx: Tx, row: Signal, execution: ExecutionRow | None) -> int | Confli
             code="ended",
             state=execution.state,
         )
+    seq = execution.next_seq
+    said = _take(tx, row, execution)
+    if row.dedupe is not None and execution.next_seq > seq:  # else there was nothing to be changed
+        tx.run("insert_inbox_key", shard=execution.shard, execution=execution.id, dedupe=row.dedupe, seq=seq)
+    return said
+
+
+def _take(tx: Tx, row: Signal, execution: ExecutionRow) -> int | Conflict:
+    """Let a request take effect whose event, if it comes to one, is the next of the log."""
     match row.verb:
         case "send":
             return _send(tx, row, execution)
@@ -100,15 +122,16 @@ def _known(tx: Tx, row: Signal, execution: ExecutionRow) -> int | Conflict | Non
 
 
 def _same(tx: Tx, row: Signal, execution: ExecutionRow, seq: int) -> int | Conflict:
-    """A key stands for one message or signal: anything else under it would be lost without a word."""
+    """A key stands for one request: anything else under it would be lost without a word."""
     page = {"shard": execution.shard, "execution": execution.id, "after": seq - 1, "limit": 1}
     for event in [*tx.appended(execution.id, seq - 1)[:1], *tx.rows("events_after", **page)]:
         facts = facts_of(event["data"], f"event {seq} of execution {execution.id}")
+        same = event["kind"] == _SAID[row.verb]
         if row.verb == "signal":
-            same = event["kind"] == Kind.SIGNAL and facts["name"] == row.name
+            same = same and facts["name"] == row.name
             same = same and codec.digest(facts["value"]) == codec.digest(codec.decode(row.value))
-        else:
-            same = event["kind"] == Kind.MESSAGE and facts["text"] == row.text
+        elif row.verb == "send":
+            same = same and facts["text"] == row.text
         if same:
             return seq
     return Conflict(
@@ -121,9 +144,6 @@ def _same(tx: Tx, row: Signal, execution: ExecutionRow, seq: int) -> int | Confl
 
 def _take_signal(tx: Tx, row: Signal, execution: ExecutionRow) -> int:
     """Store it whether or not anybody waits for it; the replay finds who takes it. Cleanup may wait for one, too."""
-    if row.dedupe is not None:
-        key = {"shard": execution.shard, "execution": execution.id, "dedupe": row.dedupe}
-        tx.run("insert_inbox_key", **key, seq=execution.next_seq)
     head = codec.encode({"name": row.name, "by": row.by, "dedupe": row.dedupe})
     seq = tx.append(execution, Kind.SIGNAL, data=f'{head[:-1]},"value":{row.value}}}')
     wake(tx, execution)
@@ -133,9 +153,6 @@ def _take_signal(tx: Tx, row: Signal, execution: ExecutionRow) -> int:
 def _send(tx: Tx, row: Signal, execution: ExecutionRow) -> int | Conflict:
     if execution.state == states.Execution.CANCELLING:
         return Conflict(f"execution {row.execution} is being cancelled and takes no more messages.", code="ended")
-    if row.dedupe is not None:
-        key = {"shard": execution.shard, "execution": execution.id, "dedupe": row.dedupe}
-        tx.run("insert_inbox_key", **key, seq=execution.next_seq)
     facts = {"text": row.text, "by": row.by, "dedupe": row.dedupe}
     seq = tx.append(execution, Kind.MESSAGE, data=facts)
     wake(tx, execution)

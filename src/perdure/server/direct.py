@@ -47,7 +47,7 @@ from perdure.engine.resolve import Decide, decide, no_approval
 from perdure.engine.revive import Revive, revive
 from perdure.engine.rule import Rule, rule
 from perdure.engine.search import check_text, found_page
-from perdure.engine.signal import Signal, signal
+from perdure.engine.signal import Signal, Verb, signal
 from perdure.engine.start import Start, start
 from perdure.engine.stored import value_of
 from perdure.errors import InvalidInput
@@ -170,16 +170,20 @@ class DirectApi(
         return await self._bridge.ask(signal, Signal(self._company, execution, "send", by, text, key))
 
     async def pause(self, execution: str, *, by: str = "", reason: str = "") -> None:
-        await self._bridge.ask(signal, Signal(self._company, execution, "pause", by, reason))
+        await self._request(execution, "pause", by, reason)
 
     async def resume(self, execution: str, *, by: str = "") -> None:
-        await self._bridge.ask(signal, Signal(self._company, execution, "resume", by))
+        await self._request(execution, "resume", by)
 
     async def stop(self, execution: str, *, by: str = "") -> None:
-        await self._bridge.ask(signal, Signal(self._company, execution, "stop", by))
+        await self._request(execution, "stop", by)
 
     async def cancel(self, execution: str, *, by: str = "", reason: str = "") -> None:
-        await self._bridge.ask(signal, Signal(self._company, execution, "cancel", by, reason))
+        await self._request(execution, "cancel", by, reason)
+
+    async def _request(self, execution: str, verb: Verb, by: str, reason: str = "") -> None:
+        key = new_id("req", self._node.parts.clock, self._node.parts.random)  # as above, and twice would mean more
+        await self._bridge.ask(signal, Signal(self._company, execution, verb, by, reason, key))
 
     async def approvals(
         self, *, execution: str | None = None, state: str | None = states.Waitpoint.OPEN

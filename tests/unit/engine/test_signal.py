@@ -185,5 +185,35 @@ def test_cancelling_twice_is_accepted(bench: Bench) -> None:
     assert len(bench.claim()) == 1
 
 
+@pytest.mark.parametrize("verb", ["stop", "pause", "resume", "cancel"])
+def test_a_request_whose_commit_is_reported_lost_is_made_once(bench: Bench, verb: Verb) -> None:
+    """A second cancel would skip the cleanup, and a second pause undo what somebody resumed since."""
+    execution = bench.started()
+    if verb == "resume":
+        bench.signal(execution, "pause")
+    before = len(bench.log(execution))
+    first, again = bench.twice(signal, request(execution, verb, dedupe="k"))
+    assert first == again == before + 1
+    assert len(bench.log(execution)) == before + 1
+    refused = bench.signal(execution, "send", text="other words", dedupe="k")
+    assert isinstance(refused, Conflict)
+    assert refused.code == "dedupe_conflict"
+
+
+def test_a_pause_that_is_said_again_after_somebody_resumed_pauses_nothing(bench: Bench) -> None:
+    execution = bench.started()
+    bench.signal(execution, "pause", dedupe="k")
+    bench.signal(execution, "resume")
+    assert bench.signal(execution, "pause", dedupe="k") == 2
+    assert bench.state(execution) == ("ready", "ready")
+
+
+def test_a_request_that_changed_nothing_leaves_no_key_behind(bench: Bench) -> None:
+    execution = bench.started()
+    bench.signal(execution, "pause", dedupe="k1")
+    assert bench.signal(execution, "pause", dedupe="k2") == 2
+    assert isinstance(bench.signal(execution, "send", text="hello", dedupe="k2"), int)
+
+
 def test_a_long_message_counts_towards_the_size_of_a_batch() -> None:
     assert request("exe_1", "send", text="x" * 1_000).size == 1_000
