@@ -88,6 +88,34 @@ def test_a_cancelled_parent_has_its_children_cancelled_and_theirs(bench: Bench) 
     assert bench.do(cancel_children, Sweep(10)) == 0
 
 
+def test_what_a_cleanup_begins_after_the_cancel_runs_until_that_has_ended(bench: Bench) -> None:
+    """A child that undoes what was done must not be taken for one of those that the cancel was for."""
+    parent, _ = family(bench)
+    bench.signal(parent.ref.execution, "cancel")
+    [again] = bench.claim()
+    bench.record(again, child("undo", id="exe_undo"))
+    assert bench.do(cancel_children, Sweep(10)) == 1
+    assert bench.state("exe_child")[0] == "cancelling"
+    assert bench.state("exe_undo") == ("ready", "ready")
+    assert bench.do(cancel_children, Sweep(10)) == 0
+    end(bench, again, "end", "{}")
+    assert bench.do(cancel_children, Sweep(10)) == 1
+    assert bench.state("exe_undo")[0] == "cancelling"
+
+
+def test_a_parent_that_ends_in_the_batch_of_the_sweep_leaves_no_child_of_its_cleanup(bench: Bench) -> None:
+    parent, _ = family(bench)
+    bench.signal(parent.ref.execution, "cancel")
+    [again] = bench.claim()
+    bench.record(again, child("undo", id="exe_undo"))
+    seen = bench.execution(parent.ref.execution)["next_seq"] - 1
+    ended = Finish(again.ref, again.fence, seen, 0, "end", "{}")
+    bench.together((finish, ended), (cancel_children, Sweep(10)))
+    while bench.do(cancel_children, Sweep(10)):
+        pass
+    assert [bench.state(one)[0] for one in ("exe_child", "exe_undo")] == ["cancelling", "cancelling"]
+
+
 def test_children_left_behind_by_an_end_are_cancelled(bench: Bench) -> None:
     parent = bench.owned()
     bench.record(parent, child())

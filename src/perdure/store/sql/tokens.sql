@@ -66,10 +66,18 @@ SELECT w.key AS execution FROM json_each(:wanted) w
 WHERE EXISTS (SELECT 1 FROM lineage l WHERE l.parent = w.key);
 
 -- name: live_children_of
--- Children of an execution that nobody cancelled and that did not end.
+-- Children of an execution that nobody cancelled and that did not end, without those that it began behind an event.
 SELECT e.shard, e.id AS execution FROM lineage l JOIN executions e ON e.shard = l.shard AND e.id = l.execution
-WHERE l.parent = :parent AND e.state NOT IN ('completed', 'failed', 'cancelled', 'cancelling')
+WHERE l.parent = :parent AND e.state NOT IN ('completed', 'failed', 'cancelled', 'cancelling') AND NOT EXISTS (
+    SELECT 1 FROM events v
+    WHERE v.shard = :shard AND v.execution = :parent AND v.seq > :spared_after
+      AND v.kind = 'child_started' AND v.address = l.parent_address
+)
 ORDER BY e.shard, e.id LIMIT :limit;
+
+-- name: cancelled_at
+-- At which event an execution was cancelled that has not ended yet.
+SELECT cancel_seq FROM executions WHERE shard = :shard AND id = :execution AND state = 'cancelling';
 
 -- name: descendants_of
 -- The tree below an execution, parents before their children, bounded in depth and number.
