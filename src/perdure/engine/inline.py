@@ -13,6 +13,7 @@ from perdure.core.work import LEASE_MS, Failure, Report
 from perdure.engine.complete import LEASE_EXPIRED, Completion, fail_attempt, settle
 from perdure.engine.forked import hold, permitted
 from perdure.engine.inline_task import inline_facts, inline_task
+from perdure.engine.uncertain import log_of, other_claim
 from perdure.store.protocol import Row
 from perdure.store.rows import ExecutionRow
 from perdure.store.tx import Tx
@@ -36,15 +37,20 @@ def begin_step(tx: Tx, row: ExecutionRow, item: BeginStep, *, wanted: bool) -> N
 
 
 def end_step(tx: Tx, row: ExecutionRow, item: EndStep, *, holds: bool) -> None:
-    """Take how a claim ended, from whoever made it; that it is lost, only from who holds the execution now."""
+    """Take how a claim ended, from whoever made it; that it is lost, only from who holds the execution now.
+
+    What is said of a claim after which a ruling let the step run again is kept as evidence, and never applied.
+    """
     task = tx.row("task", shard=row.shard, execution=row.id, address=item.address)
     if task is None:
         return
     if item.outcome == "lost":
         if holds and task["state"] == states.Task.BEGUN:
             fail_attempt(tx, row, task, Failure(LEASE_EXPIRED, "whoever ran it is gone, and told nobody how it ended"))
-    elif task["begin_nonce"] == item.nonce:
-        settle(tx, Completion(row.company, _report(row, item, task)), row, task)
+    elif task["begin_nonce"] == item.nonce and task["state"] != states.Task.READY:
+        settle(tx, Completion(row.company, _report(item, row.id, task["fence"])), row, task)
+    elif (fence := _fence_of(tx, row, item)) is not None:
+        other_claim(tx, row.company, _report(item, row.id, fence))
 
 
 def leave_claims(tx: Tx, row: ExecutionRow) -> None:
@@ -63,10 +69,16 @@ def _schedule(tx: Tx, row: ExecutionRow, item: BeginStep, *, wanted: bool) -> Ro
     return {**task, "claims": 0, "fence": 0}
 
 
-def _report(row: ExecutionRow, item: EndStep, task: Row) -> Report:
+def _fence_of(tx: Tx, row: ExecutionRow, item: EndStep) -> int | None:
+    """Return the fence of the claim that has this nonce. None: nobody made it."""
+    claims = [data for _, kind, data in log_of(tx, row, item.address) if kind is Kind.TASK_BEGUN]
+    return next((data["fence"] for data in claims if data.get("nonce") == item.nonce), None)
+
+
+def _report(item: EndStep, execution: str, fence: int) -> Report:
     outcome = "failed" if item.outcome == "lost" else item.outcome
     value = codec.decode(item.value)
-    return Report(row.id, item.address, task["fence"], outcome, value=value, failure=item.failure)
+    return Report(execution, item.address, fence, outcome, value=value, failure=item.failure)
 
 
 def _holder(row: ExecutionRow) -> str:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from engine_bench import Bench, ref
 from perdure.core.events import Kind
 from perdure.core.items import BeginStep, EndStep
+from perdure.core.ledger import CONTRADICTED
+from perdure.core.views import EffectFilter
 from perdure.core.work import Failure
 from perdure.engine.claim import Claimed
+from perdure.engine.ledger import effects_view
 from perdure.engine.park import Finish, Released, finish
 from perdure.engine.record import Record, record
 from perdure.engine.rule import Rule, rule
@@ -113,6 +118,41 @@ def test_a_ruling_to_run_it_opens_one_more_claim(bench: Bench) -> None:
     assert bench.task(execution, "charge")["state"] == "begun"
     bench.record(holder, end("cla_2", value="2"))
     assert bench.last(execution).data["value"] == 2
+
+
+@pytest.mark.parametrize("begun_again", [False, True])
+def test_what_the_first_claim_says_after_a_ruling_to_run_is_kept_as_evidence(bench: Bench, begun_again: bool) -> None:
+    """Somebody ruled that it did not happen, and it did: that is on record, as it is of tools that workers run."""
+    held = bench.owned()
+    bench.record(held, begin())
+    again = stolen(bench, held)
+    bench.record(again, end("", "lost"))
+    bench.clock.advance(3_600)
+    execution = held.ref.execution
+    assert bench.do(rule, Rule("default", execution, "charge", "run", "ann", "it did not happen")) is None
+    if begun_again:
+        bench.record(again, begin("cla_2"))
+    state = bench.task(execution, "charge")["state"]
+    late = Record(held.ref, held.fence, 0, (end(value='"paid"'),))
+    assert [type(answer) for answer in bench.twice(record, late)] == [LeaseLost, LeaseLost]
+    said = [event for event in bench.log(execution) if event.kind is Kind.EFFECT_CONTRADICTED]
+    assert [(event.data["value"], event.data["claim"], event.data["fence"]) for event in said] == [("paid", 1, 1)]
+    assert bench.task(execution, "charge")["state"] == state == ("begun" if begun_again else "ready")
+    effect = bench.read(lambda reads: effects_view(reads, "default", EffectFilter(execution)))[0]
+    assert effect.outcome == CONTRADICTED
+
+
+def test_what_the_first_claim_does_not_know_after_a_ruling_is_no_evidence(bench: Bench) -> None:
+    held = bench.owned()
+    bench.record(held, begin())
+    again = stolen(bench, held)
+    bench.record(again, end("", "lost"))
+    bench.clock.advance(3_600)
+    bench.do(rule, Rule("default", held.ref.execution, "charge", "run", "ann", "it did not happen"))
+    for outcome in ("failed", "cancelled"):
+        late = end(outcome=outcome, failure=Failure("raised", "x"))
+        bench.do(record, Record(held.ref, held.fence, 0, (late,)))
+    assert bench.last(held.ref.execution).kind is Kind.EFFECT_RULED
 
 
 def test_what_was_cancelled_before_it_was_written_is_not_begun(bench: Bench) -> None:
