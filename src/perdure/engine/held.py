@@ -11,6 +11,7 @@ from perdure.core.ids import shard_of
 from perdure.core.work import Answer, Held
 from perdure.engine.change import set_task, tell, unwanted, whose
 from perdure.engine.task import held_tasks, ref_of
+from perdure.engine.tries import out_of_time, overdue
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Row
 from perdure.store.rows import ExecutionRow
@@ -94,7 +95,10 @@ def _keys(row: HandBack) -> tuple[str, ...]:
 
 @operation(keys=_keys)
 def hand_back(tx: Tx, rows: Sequence[HandBack]) -> Steps[list[Answer]]:
-    """Put tasks that never began back on their queue at once; the attempt does not count."""
+    """Put tasks that never began back on their queue at once; the attempt does not count.
+
+    One that nobody wants any more, or whose deadline for all tries has passed, has failed instead.
+    """
     yield [ref_of(held) for row in rows for held in row.held]
     found = iter(held_tasks(tx, [(row.company, held) for row in rows for held in row.held]))
     return [[_hand_back(tx, *one) if (one := next(found)) else Answer.LEASE_LOST for _ in row.held] for row in rows]
@@ -104,16 +108,20 @@ def _hand_back(tx: Tx, execution: ExecutionRow, task: Row) -> Answer:
     if not states.allowed(states.TASK_TABLE, task["state"], "hand_back"):
         return Answer.ALREADY_ACCEPTED if task["state"] in _BACK else Answer.CONFLICT
     if unwanted(execution, task):
-        set_task(tx, execution, task, states.move(states.TASK_TABLE, task["state"], "die"))
-        tell(
-            tx, execution, Kind.TASK_FAILED, task["address"], {**whose(task), "error": "cancelled", "code": "cancelled"}
-        )
-        return Answer.ACCEPTED
+        return _die(tx, execution, task, "cancelled", "cancelled")
+    if out_of_time(task, tx.now_ms):  # the sweep at its deadline has been by, while it was held
+        return _die(tx, execution, task, overdue(task, "handed back by its worker"), "deadline")
     ready = states.move(states.TASK_TABLE, task["state"], "hand_back")
     set_task(tx, execution, task, ready, attempt=task["attempt"] - 1)
     if not execution.ended:  # else it was a probe, of which an ended log says nothing
         facts = {**whose(task), "why": "handed back by its worker"}
         tx.append(execution, Kind.ATTEMPT_LOST, task["address"], data=facts)
+    return Answer.ACCEPTED
+
+
+def _die(tx: Tx, execution: ExecutionRow, task: Row, error: str, code: str) -> Answer:
+    set_task(tx, execution, task, states.move(states.TASK_TABLE, task["state"], "die"))
+    tell(tx, execution, Kind.TASK_FAILED, task["address"], {**whose(task), "error": error, "code": code})
     return Answer.ACCEPTED
 
 

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from engine_bench import Bench, completion, task
+from engine_bench import COMPANY, Bench, completion, named, task
 from perdure.core.rules import TaskRules
-from perdure.core.work import Failure
+from perdure.core.work import Answer, Failure
 from perdure.engine.complete import complete
 from perdure.engine.due import Sweep
+from perdure.engine.held import HandBack, hand_back
 from perdure.engine.tries import expire_tries
 
 
@@ -91,6 +92,28 @@ def test_a_running_attempt_is_left_to_its_worker_at_the_deadline(bench: Bench) -
     assert bench.do(expire_tries, Sweep(10)) == 1
     assert bench.task(held.execution)["state"] == "leased"
     bench.report(held, "failed", failure=Failure("timeout", "took too long"))
+    assert bench.task(held.execution)["state"] == "dead"
+
+
+def test_what_is_handed_back_after_the_deadline_has_failed(bench: Bench) -> None:
+    """Back on its queue nobody would be given it, and nobody would end it: its execution would wait for ever."""
+    held = bench.leased(task(rules=TaskRules(deadline_ms=5_000)))
+    bench.clock.advance(6)
+    assert bench.do(expire_tries, Sweep(10)) == 1
+    assert bench.do(hand_back, HandBack(COMPANY, (named(held),))) == [Answer.ACCEPTED]
+    last = bench.last(held.execution)
+    assert (last.kind, last.data["code"]) == ("task_failed", "deadline")
+    assert bench.task(held.execution)["state"] == "dead"
+    assert bench.state(held.execution) == ("ready", "ready")
+
+
+def test_what_is_handed_back_before_the_deadline_fails_there_if_nobody_takes_it(bench: Bench) -> None:
+    held = bench.leased(task(rules=TaskRules(deadline_ms=5_000)))
+    bench.clock.advance(4)
+    bench.do(hand_back, HandBack(COMPANY, (named(held),)))
+    assert bench.task(held.execution)["state"] == "ready"
+    bench.clock.advance(1)
+    assert bench.do(expire_tries, Sweep(10)) == 1
     assert bench.task(held.execution)["state"] == "dead"
 
 
