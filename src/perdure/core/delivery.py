@@ -24,6 +24,10 @@ class Delivery(StrEnum):
 
 NOT_DONE = "not_done"
 """Code of a failure by which the author of a tool vouches that nothing happened."""
+UNSERIALISABLE = "unserialisable"
+TOO_LARGE = "too_large"
+UNKEPT = frozenset({UNSERIALISABLE, TOO_LARGE})
+"""Codes of failures of what a body gave, not of the body: it ran to its end, and may have acted."""
 
 
 class Verdict(StrEnum):

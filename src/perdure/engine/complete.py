@@ -11,7 +11,7 @@ from typing import Any, assert_never
 
 from perdure.core import states
 from perdure.core.costs import Costs, total
-from perdure.core.delivery import NOT_DONE, Delivery, Tries, Verdict, after_failure, probed_address
+from perdure.core.delivery import NOT_DONE, UNKEPT, Delivery, Tries, Verdict, after_failure, probed_address
 from perdure.core.events import Kind
 from perdure.core.retry import next_pause
 from perdure.core.work import Answer, Failure, Report
@@ -133,8 +133,6 @@ def fail_attempt(
             assert_never(verdict)
 
 
-_UNKEPT = frozenset({"unserialisable", "too_large"})
-"""Codes of failures of what a body gave, not of the body."""
 _ACTING = frozenset({Delivery.AT_LEAST_ONCE, Delivery.TRANSACTIONAL})
 """Of `at_most_once` bodies the worker keeps the text of such a result."""
 
@@ -156,7 +154,7 @@ def _tries(task: Row, failure: Failure, *, permanent: bool, next_ms: int) -> Tri
 
 
 def _unkept(task: Row, failure: Failure) -> bool:
-    return failure.code in _UNKEPT and task["delivery"] in _ACTING
+    return failure.code in UNKEPT and task["delivery"] in _ACTING
 
 
 def key_forgotten(task: Row, at_ms: int) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from perdure import failpoints
-from perdure.core.delivery import Delivery
+from perdure.core.delivery import TOO_LARGE, UNKEPT, UNSERIALISABLE, Delivery
 from perdure.core.ports import Clock, Random
 from perdure.core.work import Answer, Failure, Report
 from perdure.errors import InternalError, InvalidInput, LimitExceeded
@@ -177,8 +177,14 @@ class Reports:
 
 
 def in_its_place(report: Report, error: InvalidInput | LimitExceeded) -> Report:
-    """Return what is said instead of a result that the server does not take."""
-    failure = Failure(code=error.code, message=f"the result could not be stored: {error.message}", permanent=True)
+    """Return what is said instead of a result that the server does not take, for whatever reason.
+
+    The body gave it, so it must not look as if the body had failed: what acted would be done once more.
+    """
+    code = error.code
+    if report.outcome == "completed" and code not in UNKEPT:
+        code = TOO_LARGE if isinstance(error, LimitExceeded) else UNSERIALISABLE
+    failure = Failure(code=code, message=f"the result could not be stored: {error.message}", permanent=True)
     return dataclasses.replace(report, outcome="failed", value=None, failure=failure)
 
 

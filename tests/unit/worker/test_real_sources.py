@@ -24,6 +24,7 @@ from perdure.core.events import Event, Kind
 from perdure.core.views import StartRequest
 from perdure.core.work import Lane
 from perdure.wire.api import Api, TaskSource
+from perdure.wire.strict import MAX_CONTAINERS
 from perdure.worker.loop import Worker, WorkerOptions
 from working import at_work
 
@@ -115,6 +116,22 @@ async def test_a_raising_tool_is_tried_three_times(tmp_path: Path, source_of: An
     (failed,) = [event for event in log if event.kind is Kind.TASK_FAILED]
     assert failed.data["error"] == "RuntimeError: try 3"
     assert log[-1].kind is Kind.COMPLETED, "the model is told, and the run goes on"
+
+
+async def test_what_acted_and_gave_what_the_server_does_not_read_is_in_doubt(tmp_path: Path) -> None:
+    """Half a million lists are 2 MB of text, and more than the server reads in one request."""
+    ran: list[int] = []
+
+    def work(n: int) -> list[list[int]]:
+        ran.append(n)
+        return [[]] * (MAX_CONTAINERS + 1)
+
+    async with serving(tmp_path / "s.db") as server, at_work(worker_of(server.tasks(), work)):
+        api = server.api()
+        started = await api.start(of_tool("work", "tool", delivery="at_least_once"))
+        told = await until(api, started.id, Kind.TASK_UNCERTAIN)
+    assert "the result could not be stored" in told.data["why"]
+    assert ran == [1]
 
 
 async def test_a_cancel_reaches_the_running_tool(tmp_path: Path, source_of: Any) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from memory_tasks import Fault, MemoryTasks
-from perdure.errors import InternalError, LimitExceeded, Retryable, StoreFull, Unauthorized, Unreachable
+from perdure.core.delivery import UNKEPT
+from perdure.errors import InternalError, InvalidInput, LimitExceeded, Retryable, StoreFull, Unauthorized, Unreachable
 from perdure.system import SystemClock
 from perdure.testing.clock import FakeClock
 from working import at_work, make_worker
@@ -139,6 +140,29 @@ async def test_a_result_the_server_will_not_take_is_a_failure_instead() -> None:
     failure = source.rows[address].reports[0].failure
     assert failure is not None
     assert (failure.code, failure.permanent) == ("too_large", True)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (LimitExceeded("too many lists", code="json_too_large"), "too_large"),
+        (InvalidInput("its content is gone", code="blob_missing"), "unserialisable"),
+    ],
+)
+async def test_whatever_it_is_refused_for_it_is_the_result_that_failed_and_not_the_tool(
+    error: InvalidInput | LimitExceeded, code: str
+) -> None:
+    """By these codes the server knows that it may have acted, and has nobody told that it failed."""
+    source = MemoryTasks(SystemClock())
+    source.faults["report"] = [Fault(error)]
+    async with at_work(make_worker(source, SystemClock(), number)):
+        address = source.add("number", {"n": 1})
+        await source.reported(address)
+    failure = source.rows[address].reports[0].failure
+    assert failure is not None
+    assert failure.code == code
+    assert failure.code in UNKEPT
+    assert error.message in failure.message
 
 
 async def test_one_that_is_refused_does_not_take_others_with_it() -> None:
