@@ -12,14 +12,15 @@ from engine_bench import COMPANY, Bench, completion, ref, task
 from perdure.core.blobs import BlobRef, hash_of, reference
 from perdure.core.views import ForkEdits
 from perdure.engine.blobs import (
+    FIRST,
     GRACE_MS,
     BlobName,
     DropBlobs,
     OfferBlob,
-    any_unused,
     chunk_of,
     drop_blobs,
     finish_blob,
+    look_for_unused,
     offer_blob,
     size_of_used,
     state_of,
@@ -102,7 +103,7 @@ def test_what_nobody_refers_to_goes_after_a_grace_and_what_somebody_does_stays(b
     used, unused, half = stored(bench, b"used"), stored(bench, b"unused"), offered(bench, b"half")
     execution = referred(bench, used)
     assert bench.do(drop_blobs, DropBlobs()) == 0
-    assert bench.read(lambda reads: any_unused(reads, GRACE_MS * 10**5))
+    assert bench.read(lambda reads: look_for_unused(reads, GRACE_MS * 10**5)) == (True, FIRST)
     assert bench.do(drop_blobs, DropBlobs(grace_ms=0)) == 2
     assert (there(bench, used), there(bench, unused), there(bench, half)) == (True, False, False)
     with pytest.raises(NotFound):
@@ -120,6 +121,26 @@ def test_a_pass_is_bounded(bench: Bench) -> None:
     for number in range(6):
         stored(bench, b"%d" % number)
     assert [bench.do(drop_blobs, DropBlobs(0)) for _ in range(3)] == [4, 2, 0]
+
+
+def test_a_look_costs_the_same_however_many_are_in_use_and_a_round_of_looks_sees_all(bench: Bench) -> None:
+    for number in range(5):
+        referred(bench, stored(bench, b"used %d" % number))
+    unused = stored(bench, b"unused")
+    later_ms, place, looks = GRACE_MS * 10**5, FIRST, 0
+    while not (seen := bench.read(lambda reads, after=place: look_for_unused(reads, later_ms, after, 2)))[0]:
+        place, looks = seen[1], looks + 1
+        assert place != FIRST, "all were looked at, and it was not among them"
+        assert bench.do(drop_blobs, DropBlobs(0, after=FIRST, look=2 * looks)) == 0, "a pass looks no further"
+    assert looks <= 2
+    assert bench.do(drop_blobs, DropBlobs(0, after=place, look=2)) == 1
+    assert not there(bench, unused)
+    place, looks = FIRST, 0
+    while looks == 0 or place != FIRST:
+        found, place = bench.read(lambda reads, after=place: look_for_unused(reads, later_ms, after, 2))
+        looks += 1
+        assert not found
+    assert looks == 3
 
 
 def test_what_is_referred_to_this_moment_is_not_forgotten(servers: tuple[Bench, Bench]) -> None:

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from perdure.core.blobs import BlobRef, BlobState, chunks_of, numbers_of
 from perdure.core.ids import shard_of
 from perdure.engine.query import execution_row_of
 from perdure.errors import NotFound
 from perdure.store.operation import Steps, operation
-from perdure.store.protocol import Reads
+from perdure.store.protocol import Reads, Row
 from perdure.store.tx import Tx
 
 GRACE_MS = 24 * 3_600_000
 """How long what no log refers to is kept: whoever sent it may still be about to say what refers to it."""
 MOST_DROPPED = 4
 """In one pass: each may have as many pieces as a store takes."""
+MOST_LOOKED = 1_000
+"""Of those that nobody touched lately, in one pass, whether a log refers to them or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +56,28 @@ class PutChunk:
         return len(self.data)
 
 
+class BlobPlace(NamedTuple):
+    """Where a look stands: behind one blob, in the order in which they were last touched."""
+
+    touched_ms: int = -1
+    company: str = ""
+    hash: str = ""
+
+
+FIRST = BlobPlace()
+"""Before all of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class DropBlobs:
     """One bounded pass over what nobody refers to."""
 
     grace_ms: int = GRACE_MS
     limit: int = MOST_DROPPED
+    after: BlobPlace = FIRST
+    """Looked for behind this place."""
+    look: int = MOST_LOOKED
+    """At so many, at most."""
 
 
 def _key(row: OfferBlob | PutChunk) -> tuple[str, ...]:
@@ -125,19 +144,36 @@ def drop_blobs(tx: Tx, rows: Sequence[DropBlobs]) -> Steps[int]:
     Who is about to refer to one touches it in the transaction that does so: this one waits for that, and leaves it.
     """
     yield ()
-    before_ms = tx.now_ms - min(row.grace_ms for row in rows)
+    return [_drop(tx, row) for row in rows]
+
+
+def _drop(tx: Tx, row: DropBlobs) -> int:
+    before_ms = tx.now_ms - row.grace_ms
+    unused = [one for one in _page(tx, before_ms, row.after, row.look) if not one["used"]]
     dropped = 0
-    for one in tx.rows("unused_blobs", before_ms=before_ms, limit=sum(row.limit for row in rows)):
+    for one in unused[: row.limit]:
         name = {"company": one["company"], "hash": one["hash"]}
         if tx.run("delete_blob", **name, before_ms=before_ms):
             tx.run("delete_chunks", **name)
             dropped += 1
-    return [dropped] + [0] * (len(rows) - 1)
+    return dropped
 
 
-def any_unused(reads: Reads, now_ms: int) -> bool:
-    """Say whether there is something to forget."""
-    return bool(reads.rows("unused_blobs", before_ms=now_ms - GRACE_MS, limit=1))
+def look_for_unused(
+    reads: Reads, now_ms: int, after: BlobPlace = FIRST, look: int = MOST_LOOKED
+) -> tuple[bool, BlobPlace]:
+    """Say whether there is something to forget among the next few, and where the look after this one is to begin.
+
+    However many there are and are in use, a look costs the same; all are seen once in a round of looks.
+    """
+    page = _page(reads, now_ms - GRACE_MS, after, look)
+    last = page[-1] if len(page) == look else None
+    place = FIRST if last is None else BlobPlace(last["touched_ms"], last["company"], last["hash"])
+    return any(not one["used"] for one in page), place
+
+
+def _page(reads: Reads | Tx, before_ms: int, after: BlobPlace, look: int) -> list[Row]:
+    return reads.rows("blobs_behind", before_ms=before_ms, **after._asdict(), limit=look)
 
 
 def state_of(reads: Reads, name: BlobName) -> tuple[BlobState, int]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 
 from perdure.core.ports import Clock
-from perdure.engine.blobs import DropBlobs, any_unused, drop_blobs
+from perdure.engine.blobs import FIRST, DropBlobs, drop_blobs, look_for_unused
 from perdure.engine.relay import any_left, sweep_relay
 from perdure.engine.retention import OFF_MS, over_ms, set_retention
 from perdure.errors import InvalidInput
@@ -52,6 +52,8 @@ class Retention:
         self._clock = clock
         self._wanted_ms = wanted_ms
         self._next_ms = clock.monotonic_ms() + FIRST_LOOK_MS
+        self._looked = FIRST
+        """How far large values were looked at."""
 
     async def due(self, store_time: StoreTime) -> bool:
         """Say whether to make a pass. Costs nothing between two looks."""
@@ -70,13 +72,18 @@ class Retention:
         return over is not None and over <= await store_time.now_ms()
 
     async def _drop_blobs(self, now_ms: int) -> None:
-        """Forget a few large values that no log refers to, if there are any; the next ones with the next round."""
-        if not await self._bridge.read(lambda reads: any_unused(reads, now_ms)):
+        """Forget a few large values that no log refers to, if the next ones that are looked at have any.
+
+        Then these are looked at again with the next round; else, with the next look, those behind them.
+        """
+        after = self._looked
+        found, behind = await self._bridge.read(lambda reads: look_for_unused(reads, now_ms, after))
+        dropped = await self._bridge.run(drop_blobs, DropBlobs(after=after)) if found else 0
+        if not dropped:
+            self._looked = behind
             return
-        dropped = await self._bridge.run(drop_blobs, DropBlobs())
         log.info("values.forgotten", values=dropped)
-        if dropped:
-            self.more()
+        self.more()
 
     async def _sweep_relay(self, now_ms: int) -> None:
         """Take away what servers that died had told others of replies in the making, if they had told anything."""

@@ -12,6 +12,7 @@ import pytest
 
 from engine_bench import Bench, bench_in
 from perdure import AgentRuntime
+from perdure.engine.blobs import MOST_LOOKED
 from perdure.engine.park import Finish, finish
 from perdure.engine.retention import DEFAULT_MS, OFF_MS, over_ms, set_retention
 from perdure.errors import InvalidInput
@@ -127,6 +128,24 @@ async def test_what_is_set_elsewhere_holds_here_too(tmp_path: Path) -> None:
         stage.bench.do(set_retention, OFF_MS)
         await stage.pass_by(10 * DEFAULT_MS / 1000)
         assert stage.left() == 1
+
+
+async def test_a_look_for_large_values_is_bounded_and_the_next_goes_on_behind_it(tmp_path: Path) -> None:
+    """However many are in use: what nobody refers to is found, and no look reads more than so many."""
+    names = [{"company": "default", "hash": f"{number:064x}"} for number in range(MOST_LOOKED + 1)]
+    async with swept(tmp_path) as stage:
+        with stage.bench.store.write() as connection:
+            connection.many("open_blob", [{**name, "bytes": 1, "now_ms": 0} for name in names])
+            connection.many("use_blob", [{**name, "shard": 0, "execution": "exe_1"} for name in names[:-1]])
+
+        def there(name: dict[str, str]) -> bool:
+            return stage.bench.row("blob", **name) is not None
+
+        await stage.pass_by(FIRST_LOOK_MS / 1000)
+        assert there(names[-1])
+        await stage.pass_by(LOOK_MS / 1000)
+        assert not there(names[-1])
+        assert there(names[0])
 
 
 @pytest.mark.parametrize(

@@ -49,12 +49,17 @@ WHERE company = :company AND hash = :hash AND bytes = :bytes
 INSERT INTO blob_uses (shard, execution, hash, company) VALUES (:shard, :execution, :hash, :company)
 ON CONFLICT (shard, execution, hash) DO NOTHING;
 
--- name: unused_blobs
--- Blobs that no log refers to and nobody has touched for a while, the longest first.
-SELECT b.company, b.hash FROM blobs b
-WHERE b.touched_ms <= :before_ms
-    AND NOT EXISTS (SELECT 1 FROM blob_uses u WHERE u.company = b.company AND u.hash = b.hash)
-ORDER BY b.touched_ms LIMIT :limit;
+-- name: blobs_behind
+-- A page of the blobs that nobody has touched for a while, the longest first, and whether a log refers to each. The page is
+-- cut before that is looked up.
+SELECT p.company, p.hash, p.touched_ms,
+    EXISTS (SELECT 1 FROM blob_uses u WHERE u.company = p.company AND u.hash = p.hash) AS used
+FROM (
+    SELECT b.company, b.hash, b.touched_ms FROM blobs b
+    WHERE b.touched_ms <= :before_ms AND (b.touched_ms, b.company, b.hash) > (:touched_ms, :company, :hash)
+    ORDER BY b.touched_ms, b.company, b.hash LIMIT :limit
+) p
+ORDER BY p.touched_ms, p.company, p.hash;
 
 -- name: delete_blob
 -- Forget a blob, unless somebody touched it meanwhile.
