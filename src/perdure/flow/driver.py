@@ -7,11 +7,13 @@ parks, and thrown away when somebody else may have moved the execution on.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
 from perdure.core import codec
 from perdure.core.events import Event, Kind
+from perdure.core.items import Item
 from perdure.core.ports import Clock
 from perdure.core.states import Reason
 from perdure.errors import LeaseLost, UserError
@@ -249,11 +251,11 @@ class Run:
 
     async def _end_for(self, so: Halt | Ending | Outcome, journal: Journal) -> Outcome:
         """Let go of it for a reason that is not the code's; the coroutine is gone already."""
-        if isinstance(so, Halt):
-            return await _halt(journal, so)
         if isinstance(so, str):
             return so
         ends = self._desk.ends()
+        if isinstance(so, Halt):
+            return await _halt(journal, so, self.replay.last_seq, ends)
         try:
             news = await journal.record(self.replay.last_seq, ends) if ends else []
             while True:
@@ -312,8 +314,12 @@ def _so(end: Exception) -> Halt | Ending | Outcome:
             return Halt.poison("what it recorded was refused", end)
 
 
-async def _halt(journal: Journal, halt: Halt) -> Outcome:
+async def _halt(journal: Journal, halt: Halt, seen: int, ends: Sequence[Item]) -> Outcome:
+    """Let go of it until somebody acts; first say how its claims ended, which nobody after it will know."""
     try:
+        if ends:
+            with suppress(UserError):  # the log does not take that either: they are lost, as after a death
+                await journal.record(seen, ends)
         await journal.halt(halt.event, halt.reason, halt.message)
     except LeaseLost:
         return "lost"

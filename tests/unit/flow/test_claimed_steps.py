@@ -126,6 +126,56 @@ def test_a_claim_that_is_waited_for_no_longer_keeps_the_execution_from_ending() 
     assert stage.output == "late"
 
 
+def test_what_a_claim_came_to_is_recorded_though_a_step_beside_it_sticks_the_run() -> None:
+    """Whoever goes on with it would find a claim of another life, and take what is known for lost."""
+    charged = asyncio.Event()
+
+    async def charge() -> str:
+        charged.set()
+        return "charged"
+
+    async def breaks() -> Any:
+        await charged.wait()
+        return object
+
+    async def main() -> Any:
+        return await asyncio.gather(step(charge, delivery="at_most_once"), step(breaks))
+
+    async def play() -> Stage:
+        stage = Stage(main)
+        assert await stage.parked() == "halted"
+        return stage
+
+    stage = durably(play)
+    assert stage.last.kind is Kind.STUCK
+    told = [event for event in stage.log.events if event.address.endswith("charge")]
+    assert [str(event.kind) for event in told] == ["task_scheduled", "task_begun", "task_completed"]
+    assert told[-1].data["value"] == "charged"
+
+
+def test_a_claim_whose_body_runs_when_the_run_sticks_is_uncertain_at_once() -> None:
+    begun = asyncio.Event()
+
+    async def charge() -> None:
+        begun.set()
+        await asyncio.get_running_loop().create_future()
+
+    async def breaks() -> Any:
+        await begun.wait()
+        return object
+
+    async def main() -> Any:
+        return await asyncio.gather(step(charge, delivery="at_most_once"), step(breaks))
+
+    async def play() -> Stage:
+        stage = Stage(main)
+        assert await stage.parked() == "halted"
+        return stage
+
+    kinds = durably(play).log.kinds
+    assert kinds[-2:] == ["task_uncertain", "stuck"]
+
+
 def test_a_value_that_cannot_be_stored_is_kept_as_text() -> None:
     async def odd() -> Any:
         return object
