@@ -198,14 +198,13 @@ def test_an_origin_stays_while_its_fork_goes_on(kept: tuple[Bench, str]) -> None
 
 def test_what_comes_in_the_same_transaction_after_it_finds_nothing(kept: tuple[Bench, str]) -> None:
     bench, where = kept
-    execution = ended(bench)
-    count, answer, made = bench.together(
-        (forget, Sweep(50)),
-        (signal, request(execution, "send", text="hello?")),
-        (fork, Fork("exe_fork", COMPANY, execution, 2, ForkEdits(), "ann")),
-    )
+    said = (signal, request(ended(bench), "send", text="hello?"))
+    count, answer = bench.together((forget, Sweep(50)), said)
     assert count == 1
     assert isinstance(answer, NotFound)
+    forked = (fork, Fork("exe_fork", COMPANY, ended(bench), 2, ForkEdits(), "ann"))
+    count, made = bench.together((forget, Sweep(50)), forked)
+    assert count == 1
     assert isinstance(made, NotFound)
     assert check_store(where).problems == []
 

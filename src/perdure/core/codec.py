@@ -104,6 +104,16 @@ def _numbers_only(value: Any) -> bool:
     return math.isfinite(value) if kind is float else kind in _NO_FLOATS
 
 
+def weight(value: Json) -> int:
+    """Return about how many bytes of text a value takes. Never raises: enough to tell a large one from a small one."""
+    if value.__class__ is str:
+        return len(cast("str", value))
+    try:
+        return len(orjson.dumps(value))
+    except (TypeError, ValueError):  # lone surrogates and integers over 64 bits
+        return len(json.dumps(value, default=repr))
+
+
 def decode(text: str | bytes) -> Any:
     """Return the value of JSON text, whole numbers of any length included. Raises `ValueError` on anything else."""
     try:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
-from perdure.core import states
+from perdure.core import codec, states
 from perdure.core.costs import Costs, total
 from perdure.core.delivery import NOT_DONE, UNKEPT, Delivery, Tries, Verdict, after_failure, probed_address
 from perdure.core.events import Kind
@@ -34,6 +34,10 @@ class Completion:
     report: Report
     chance: float = 0.0
     """From 0 to 1: how much of the jitter is cut off the pause that may follow. Dice roll outside of transactions."""
+
+    @property
+    def size(self) -> int:
+        return codec.weight(self.report.value) + len(self.report.saved or "")
 
 
 def _keys(row: Completion) -> tuple[str, ...]:

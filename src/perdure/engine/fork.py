@@ -24,6 +24,7 @@ from perdure.engine.tags import list_under, tags_in
 from perdure.engine.task import rules_of
 from perdure.engine.wake import put_ready
 from perdure.errors import Conflict, InvalidInput, NotFound
+from perdure.store.batch import MAX_BYTES
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import EVERY_COMPANY, Ref, Row
 from perdure.store.rows import ExecutionRow
@@ -51,6 +52,10 @@ class Fork:
     def build(self) -> str:
         """Of the code that a durable function's fork goes on with; empty: the origin's."""
         return self.edits.build or ""
+
+    @property
+    def size(self) -> int:
+        return MAX_BYTES  # it may copy much more: it goes alone
 
     @property
     def digest(self) -> str:

@@ -26,6 +26,10 @@ class Beats:
     worker: str
     held: tuple[Held, ...]
 
+    @property
+    def size(self) -> int:
+        return sum(len(one.saved or "") for one in self.held)
+
 
 @dataclass(frozen=True, slots=True)
 class HandBack:

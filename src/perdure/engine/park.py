@@ -49,6 +49,10 @@ class Finish:
     """JSON text of the terminal event."""
     company: str = ""
 
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
 
 @dataclass(frozen=True, slots=True)
 class Halt:

@@ -57,7 +57,21 @@ class Record:
 
     @property
     def size(self) -> int:
-        return sum(len(item.data) for item in self.items if isinstance(item, StepDone))
+        return sum(map(_size, self.items))
+
+
+def _size(item: Item) -> int:
+    match item:
+        case StepDone():
+            return len(item.data)
+        case EndStep() | SimulatedStep():
+            return len(item.value)
+        case StartChild():
+            return len(item.input)
+        case ScheduleTask() | OpenApproval() | BeginStep() | OfferStep():
+            return codec.weight(item.args)
+        case _:
+            return 0
 
 
 class Said(Protocol):

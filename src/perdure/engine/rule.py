@@ -49,6 +49,10 @@ class Rule:
     reason: str
     value: Json = None
 
+    @property
+    def size(self) -> int:
+        return codec.weight(self.value)
+
 
 def _keys(row: Rule) -> tuple[str, ...]:
     return (f"task/{row.execution}/{row.address}",)

@@ -130,8 +130,9 @@ def test_what_a_cleanup_schedules_after_a_cancel_runs(bench: Bench) -> None:
 
 def test_large_steps_count_towards_the_size_of_a_batch(bench: Bench) -> None:
     held = bench.owned()
-    row = Record(held.ref, held.fence, 1, (step(value='"' + "x" * 1_000 + '"'), task()))
-    assert row.size == len('{"value":""}') + 1_000
+    large = '"' + "x" * 1_000 + '"'
+    row = Record(held.ref, held.fence, 1, (step("a", large), step("b", large)))
+    assert row.size == 2 * (len('{"value":""}') + 1_000)
 
 
 def test_what_came_of_a_result_is_recorded_with_it_if_nothing_came_before(bench: Bench) -> None:
