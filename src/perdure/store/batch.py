@@ -98,6 +98,9 @@ class Batches:
         """Wishes that were taken back unfulfilled, as long as nothing is announced that they wanted."""
         self._granted: list[Entry] = []
         """Wishes that came true with the batch that is run now, and are not settled yet."""
+        self._spoken_to: list[Entry] = []
+        """Wishes that a try of that batch spoke to: it may have been committed without our being told, and the next try
+        then announces nothing any more."""
 
     def __bool__(self) -> bool:
         """Whether there is anything to do."""
@@ -142,6 +145,7 @@ class Batches:
             return 0
         replaced, runs = self._stand(batch)
         self._running = [*replaced, *batch]
+        self._spoken_to.clear()
         if self.failed is None:
             notes = self._commit_all(runs, pause) if runs else []
         else:
@@ -236,6 +240,7 @@ class Batches:
                 self._past.remove(*self._past.called(tx.announced()))
             notes = tx.flush()
             _pass("before_commit", [*groups, *called])
+        self._spoken_to.clear()
         _give(called, gifts)
         for entries in (*groups, *called):
             self._granting([entry for entry in entries if entry.wants and entry.result])
@@ -254,9 +259,11 @@ class Batches:
 
     def _grant(self, tx: Tx) -> tuple[list[list[Entry]], list[list[Any]]]:
         """Run the wishes that the transaction speaks to, over what it holds already: it locks nothing more for them."""
-        wishes = self._standing.called(tx.announced()) if self._standing else ()
+        wishes = self._standing.called(tx.announced()) if self._standing else []
+        wishes += [entry for entry in self._spoken_to if entry not in wishes and self._standing.holds(entry)]
         if not (wishes := [entry for entry in wishes if not entry.result]):
             return [], []
+        self._spoken_to = wishes
         tx.write_out()
         called = _grouped(wishes)
         try:

@@ -9,8 +9,12 @@ import pytest
 from engine_bench import AGENT, COMPANY, WORKER, Bench, request, task, wish
 from perdure.core.work import Lane
 from perdure.engine.lease import lease
+from perdure.engine.record import Record, record
 from perdure.engine.signal import signal
-from which_store import rows_of, store_at
+from perdure.testing.clock import FakeClock, SeededRandom
+from store_operations import Waiter
+from unsure_store import UnsureStore
+from which_store import open_store, rows_of, store_at
 
 
 def test_a_leased_task_carries_what_its_body_needs(bench: Bench) -> None:
@@ -40,6 +44,26 @@ def test_a_lease_is_bounded_by_the_free_slots_over_all_lanes(bench: Bench) -> No
     lanes = (Lane(AGENT, "post"), Lane(AGENT, "get"))
     assert [one.tool for one in bench.lease(slots=4, lanes=lanes)] == ["post", "post", "post", "get"]
     assert bench.lease("wrk_2", slots=0, lanes=lanes) == []
+
+
+def test_what_a_wish_was_given_by_a_commit_that_is_reported_lost_is_told(tmp_path: Path) -> None:
+    """Run again, the transaction announces nothing; untold, the task would lie leased until its lease ran out."""
+    clock, waiter = FakeClock(), Waiter()
+    store = UnsureStore(open_store(tmp_path / "p.db", clock=clock, random=SeededRandom()))
+    bench = Bench(store, clock)
+    try:
+        held = bench.owned()
+        bench.writer.submit(lease, wish(), waiter, wants=(("tasks", f"{COMPANY}/default"),))
+        bench.writer.drain()
+        assert waiter.entries == []
+        store.unsure = True
+        bench.do(record, Record(held.ref, held.fence, 1, (task("a"),)))
+        store.unsure = False
+        [entry] = waiter.entries
+        assert [(one.address, one.fence, one.attempt) for one in entry.result] == [("a", 1, 1)]
+        assert store.lost == 1
+    finally:
+        store.close()
 
 
 @pytest.mark.parametrize("damage", ["substr(data, 1, 20)", "replace(data, 'args', 'argt')"])
