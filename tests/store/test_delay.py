@@ -11,8 +11,10 @@ from perdure.engine.diagnose import diagnose
 from perdure.engine.due import Sweep
 from perdure.engine.look import deadlines
 from perdure.engine.query import execution_view
+from perdure.engine.set_back import SetBack, set_back
 from perdure.engine.start import Start, start
 from perdure.engine.sweep import tell_time
+from perdure.store.protocol import Ref
 
 
 def later(bench: Bench, **options: Any) -> str:
@@ -98,6 +100,21 @@ def test_one_whose_time_comes_while_it_is_paused_begins_when_it_is_resumed(bench
     assert bench.claim() == []
     bench.signal(execution, "resume")
     assert [one.ref.execution for one in bench.claim()] == [execution]
+
+
+def test_one_that_was_brought_back_to_an_older_state_waits_for_its_time_when_it_is_resumed(bench: Bench) -> None:
+    """Its fence has risen, and nobody ever had it: a payment run of Monday does not begin when somebody resumes all."""
+    execution = later(bench, delay_ms=1_500)
+    bench.do(set_back, SetBack(Ref(-1, ""), 100, "ann", "restored"))
+    assert bench.state(execution) == ("paused", "parked")
+    bench.signal(execution, "resume")
+    bench.signal(execution, "send", text="news")
+    assert bench.state(execution) == ("waiting", "parked")
+    assert begin(bench) == 0
+    view = bench.read(lambda reads: execution_view(reads, COMPANY, execution))
+    assert [wait.kind for wait in view.waits] == ["start"]
+    until_begun(bench, 1)
+    assert len(bench.claim()) == 1
 
 
 def test_its_start_key_begins_one_whatever_the_delay(bench: Bench) -> None:

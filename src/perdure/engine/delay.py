@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from perdure.core import states
 from perdure.engine.due import Pick, Sweep, due, orphaned
-from perdure.engine.wake import not_begun, put_ready
+from perdure.engine.wake import never_claimed, not_begun, put_ready
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Ref
 from perdure.store.rows import ExecutionRow
@@ -29,7 +29,7 @@ def delay(tx: Tx, row: ExecutionRow, start_ms: int) -> None:
 
 def delay_again(tx: Tx, row: ExecutionRow) -> bool:
     """Have an execution that was resumed wait on for its start, if that is still to come; say whether it is."""
-    if row.fence:  # it was claimed before
+    if not never_claimed(row.fence):
         return False
     found = tx.row("start_of", shard=row.shard, execution=row.id, kind=START)
     if found is None or found["due_ms"] <= tx.now_ms:

@@ -10,6 +10,7 @@ from perdure.core.views import ChildView, WaitView
 from perdure.engine.delay import START
 from perdure.engine.gist import Gist
 from perdure.engine.tags import tags_in
+from perdure.engine.wake import never_claimed
 from perdure.store.protocol import Reads, Row
 
 MOST_CHILDREN = 500
@@ -29,7 +30,7 @@ def outside_waits(reads: Reads, row: Row, gist: Gist) -> list[WaitView]:
 
 def not_begun_row(row: Row) -> bool:
     """Say of a stored row what `wake.not_begun` says of a locked one."""
-    return row["state"] == states.Execution.WAITING and not row["fence"]
+    return row["state"] == states.Execution.WAITING and never_claimed(row["fence"])
 
 
 def _start(reads: Reads, row: Row) -> WaitView:

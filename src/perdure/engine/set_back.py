@@ -15,14 +15,11 @@ from perdure.core.work import LEASE_MS
 from perdure.engine.change import whose
 from perdure.engine.signal import cancel
 from perdure.engine.uncertain import lose
-from perdure.engine.wake import let_go
+from perdure.engine.wake import FENCE_LEAP, let_go
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Ref
 from perdure.store.rows import ExecutionRow
 from perdure.store.tx import Tx
-
-FENCE_LEAP = 1_000_000
-"""More than anything was claimed or tried after the older state: who was given a fence then stays shut out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,12 @@ SOON_MS = 1
 """When those are to ask again who wait for tasks of executions that a transaction does not hold: a wish that stands
 cannot be granted inside it."""
 
+FENCE_LEAP = 2**40
+"""By which fences rise where a store is brought back to an older state: more than anything was ever claimed or tried.
+
+Who was given a fence since then stays shut out, and what is left over whole leaps counts the claims.
+"""
+
 
 def wake(tx: Tx, row: ExecutionRow) -> None:
     """Put a parked execution on the ready list; to an owned one its holder's next append brings the news.
@@ -42,7 +48,12 @@ def mark_of(worker: str) -> str:
 
 def not_begun(row: ExecutionRow) -> bool:
     """Say whether an execution waits for the time that it is to begin at: nobody ever had it."""
-    return row.state == states.Execution.WAITING and not row.fence
+    return row.state == states.Execution.WAITING and never_claimed(row.fence)
+
+
+def never_claimed(fence: int) -> bool:
+    """Say whether an execution of this fence was never anybody's."""
+    return fence % FENCE_LEAP == 0
 
 
 def put_ready(tx: Tx, row: ExecutionRow, *, abandoned: bool = False) -> None:
