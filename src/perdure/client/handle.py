@@ -171,7 +171,7 @@ class AgentHandle(Values):
 
         The model keeps what it was told, and is told of the retry, and of how it ends, as news; the run does not end
         before that. Raises `Conflict`: `not_dead`, `ended`, `answered` (a durable function has gone on from the
-        failure), `had_begun` (it may have acted: only a ruling lets it run again).
+        failure), `had_begun` (it may have acted: only a ruling lets it run again), `not_approved`.
         """
         api = self._runtime.api
         return await self._runtime.join(api.retry_task(self.execution_id, address, by=by, reason=reason))

@@ -14,6 +14,8 @@ from perdure.store.protocol import Row
 from perdure.store.rows import ExecutionRow
 from perdure.store.tx import Tx
 
+NOT_APPROVED = "not_approved"
+"""Code of the failure of a call that nobody approved."""
 ESCALATION = "escalation"
 """Kind of the deadline at which others may decide, too."""
 
@@ -71,7 +73,7 @@ def may_begin(tx: Tx, row: ExecutionRow, task: Row) -> bool:
 def refuse_call(tx: Tx, row: ExecutionRow, item: ScheduleTask) -> None:
     """Answer the code that schedules what nobody approved: the call has failed, and was not made."""
     error = f"the call of {item.tool} is not what was approved at {item.approval!r}, or that approval was used before"
-    facts = {"attempt": 0, "worker": None, "started_ms": None, "error": error, "code": "not_approved"}
+    facts = {"attempt": 0, "worker": None, "started_ms": None, "error": error, "code": NOT_APPROVED}
     tx.append(row, Kind.TASK_FAILED, item.address, data=facts)
 
 

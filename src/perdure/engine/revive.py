@@ -10,6 +10,7 @@ from perdure.core.delivery import NOT_DONE
 from perdure.core.events import Kind
 from perdure.core.ids import shard_of
 from perdure.core.rules import rules_to_text
+from perdure.engine.approvals import NOT_APPROVED
 from perdure.engine.change import set_task, tell, unwanted
 from perdure.engine.stored import facts_of
 from perdure.engine.task import rules_of
@@ -41,7 +42,8 @@ def revive(tx: Tx, rows: Sequence[Revive]) -> Steps[Conflict | NotFound | None]:
 
     What the model was told stays told: the log says that the call failed, then that it was put back, then how it ended,
     and the model is told the last two as news. Refused for an execution that has ended or is being cancelled, for a
-    durable function, whose code has gone on from the failure, and for what may have acted: that is for a ruling.
+    durable function, whose code has gone on from the failure, for what nobody approved, and for what may have acted:
+    that is for a ruling.
     """
     yield [Ref(shard_of(row.execution), row.execution) for row in rows]
     return [_revive(tx, row, tx.execution(row.execution)) for row in rows]
@@ -90,7 +92,13 @@ def _refusal(tx: Tx, execution: ExecutionRow, task: Row) -> Conflict | None:
             "retry can change. Start it anew, or fork it before that step.",
             code="answered",
         )
-    if task["claims"] and _last_code(tx, execution, task) != NOT_DONE:
+    code = _last_code(tx, execution, task)
+    if code == NOT_APPROVED:
+        return Conflict(
+            f"{where} is not what was approved, and was not made: no retry makes up for a yes. Have it asked for anew.",
+            code=NOT_APPROVED,
+        )
+    if task["claims"] and code != NOT_DONE:
         return Conflict(
             f"{where} had begun under at_most_once and was given up: only a ruling may let such a call run again.",
             code="had_begun",

@@ -165,7 +165,8 @@ class Api(
 
         What the model was told stays told: the retry and how it ends are told as news, and the run does not end before.
         Raises `NotFound`, and `Conflict`: `not_dead`; `ended` (or being cancelled); `answered` for a durable function,
-        whose code has gone on from the failure; `had_begun` for what may have acted and was given up.
+        whose code has gone on from the failure; `had_begun` for what may have acted and was given up; `not_approved`
+        for what nobody had approved.
         """
         ...
 

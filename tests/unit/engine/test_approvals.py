@@ -18,6 +18,7 @@ from perdure.engine.due import Sweep
 from perdure.engine.expire import expire_approvals
 from perdure.engine.query import approvals_of
 from perdure.engine.resolve import Decide, Decided, decide
+from perdure.engine.revive import Revive, revive
 from perdure.engine.signal import signal
 from perdure.engine.start import start
 from perdure.errors import Conflict, InvalidInput
@@ -66,6 +67,18 @@ def test_what_is_scheduled_is_what_was_approved(bench: Bench) -> None:
     [again] = bench.claim()
     bench.record(again, task(args={"n": 2}, approval="tool/approval"))
     assert bench.last(held.ref.execution).data["code"] == "not_approved"
+    assert bench.task(held.ref.execution)["state"] == "dead"
+    assert bench.lease() == []
+
+
+def test_what_was_not_approved_is_not_made_by_a_retry(bench: Bench) -> None:
+    held = asked(bench)
+    bench.do(decide, said())
+    [again] = bench.claim()
+    bench.record(again, task(args={"n": 2}, approval="tool/approval"))
+    refused = bench.do(revive, Revive("default", held.ref.execution, "tool", "bob", "all that failed"))
+    assert isinstance(refused, Conflict)
+    assert refused.code == "not_approved"
     assert bench.task(held.ref.execution)["state"] == "dead"
     assert bench.lease() == []
 
