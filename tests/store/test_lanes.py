@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from engine_bench import COMPANY, Bench, once, step, task
@@ -9,7 +10,7 @@ from perdure.core.functions import ClaimRequest, HeldExecution
 from perdure.core.ids import shard_of
 from perdure.core.views import ForkEdits, Started
 from perdure.core.work import Answer, FunctionLane
-from perdure.engine.claim import Claimed
+from perdure.engine.claim import Claim, Claimed, claim
 from perdure.engine.fork import Fork, fork
 from perdure.engine.lanes import (
     ClaimLanes,
@@ -23,6 +24,8 @@ from perdure.engine.lanes import (
     shrink_owned,
 )
 from perdure.engine.start import Start, start
+from perdure.store.tx import Tx
+from which_store import rows_of
 
 OLD, NEW = FunctionLane("onboard", "b1"), FunctionLane("onboard", "b2")
 
@@ -56,6 +59,48 @@ def test_the_build_that_began_it_is_kept_and_the_only_one_to_go_on(bench: Bench)
     [again] = ask(bench, "n3", NEW, OLD, worker="wrk_2")
     assert (again.fence, again.build) == (2, "b1")
     assert bench.do(release_executions, ReleaseExecutions(COMPANY, "wrk_1", held)) == [Answer.LEASE_LOST]
+
+
+def claimed_after(bench: Bench, operation: Any, row: Any, meanwhile: Callable[[], object]) -> list[Claimed]:
+    """Claim, with something done by others between the look for candidates and their lock."""
+    with bench.store.write() as connection:
+        tx = Tx(connection)
+        steps = operation.apply(tx, [row])
+        found = list(next(steps))
+        assert len(found) == 1
+        meanwhile()
+        tx.lock(found)
+        try:
+            next(steps)
+        except StopIteration as end:
+            tx.flush()
+            return end.value[0]
+    raise AssertionError("it yielded twice")
+
+
+def test_what_another_build_began_since_it_was_found_is_not_given(servers: tuple[Bench, Bench]) -> None:
+    """A worker that was given it would not know the code, and stick it."""
+    first, second = servers
+    execution = begun(first)
+
+    def claim_and_let_go() -> None:
+        [one] = ask(second, "n2", NEW, worker="wrk_2")
+        second.do(release_executions, ReleaseExecutions(COMPANY, "wrk_2", (HeldExecution(execution, one.fence),)))
+
+    row = ClaimLanes(COMPANY, ClaimRequest("wrk_1", "n1", (OLD,), 10))
+    assert claimed_after(first, claim_lanes, row, claim_and_let_go) == []
+    [again] = ask(second, "n3", NEW, worker="wrk_2")
+    assert (again.ref.execution, again.build) == (execution, "b2")
+
+
+def test_what_became_of_a_newer_format_since_it_was_found_is_not_given(
+    servers: tuple[Bench, Bench], store_database: str
+) -> None:
+    first, _ = servers
+    execution = first.started()
+    newer = "UPDATE executions SET log_format = 99"
+    assert claimed_after(first, claim, Claim("srv_1", 10, 30_000), lambda: rows_of(store_database, newer)) == []
+    assert first.state(execution) == ("ready", "ready")
 
 
 def test_leases_are_renewed_cut_short_and_watched(bench: Bench) -> None:

@@ -116,6 +116,8 @@ def own(tx: Tx, found: Row, by: Ownership) -> ExecutionRow | None:
     row = tx.execution(found["execution"])
     if row is None or row.ownership != states.Ownership.READY or not row.may("claim"):
         return None
+    if row.log_format not in READABLE_FORMATS:  # a newer server wrote to it since it was found
+        return None
     tx.later("delete_ready", shard=row.shard, execution=row.id)
     row.move("claim")
     row.fence += 1

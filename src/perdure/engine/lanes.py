@@ -19,6 +19,7 @@ from perdure.engine.sweep import abandon
 from perdure.engine.wake import KEPT_MS, mark_of
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Reads, Ref, Row
+from perdure.store.rows import ExecutionRow
 from perdure.store.tx import Tx
 
 CLAIM_BYTES = 256 * 1024
@@ -124,11 +125,16 @@ def _take(tx: Tx, row: ClaimLanes, found: Row, lane: FunctionLane | None) -> Cla
         if execution is None or not _renewed(tx, by, HeldExecution(execution.id, execution.fence)):
             return None
     else:
-        execution = own(tx, found, by)
+        execution = own(tx, found, by) if _served(tx.execution(found["execution"]), lane) else None
         if execution is None:
             return None
         execution.build = execution.build or lane.build
     return claimed(tx, execution, request.known.get(execution.id, 0), CLAIM_BYTES)
+
+
+def _served(execution: ExecutionRow | None, lane: FunctionLane) -> bool:
+    """Look again under the lock: another build may have begun it, and let go of it, since it was found."""
+    return execution is not None and execution.build in ("", lane.build)
 
 
 @operation()
