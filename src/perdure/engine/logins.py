@@ -59,7 +59,8 @@ def add_link(tx: Tx, rows: Sequence[AddLink]) -> Steps[int]:
 
 @operation(keys=_link)
 def redeem(tx: Tx, rows: Sequence[Redeem]) -> Steps[Principal | None]:
-    """Exchange each link for a session, once. None for one that is unknown, too old, or was used."""
+    """Exchange each link for a session, once; the same exchange again is that one. None for a link that is unknown, too
+    old, or was used."""
     yield ()
     return [_redeem(tx, row) for row in rows]
 
@@ -73,7 +74,7 @@ def end_session(tx: Tx, rows: Sequence[str]) -> Steps[None]:
     return [None] * len(rows)
 
 
-def session_of(reads: Reads, secret: str, now_ms: int) -> Principal | None:
+def session_of(reads: Reads | Tx, secret: str, now_ms: int) -> Principal | None:
     """Return for whom a session acts, or None if there is no such one any more."""
     row = reads.row("login_by_hash", kind=SESSION, hash=hash_of(secret), after_ms=now_ms - SESSION_MS)
     return None if row is None else Principal(row["company"], row["name"])
@@ -84,7 +85,7 @@ def _redeem(tx: Tx, row: Redeem) -> Principal | None:
     link = tx.row("login_by_hash", **found)
     # Whoever deletes the row has redeemed it: two servers may both have seen it.
     if link is None or not tx.run("delete_login", **found):
-        return None
+        return session_of(tx, row.session, tx.now_ms)  # made before, and the answer was lost
     who = Principal(link["company"], link["name"])
     _keep(tx, who, SESSION, row.session)
     return who

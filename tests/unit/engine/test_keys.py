@@ -6,6 +6,7 @@ from pathlib import Path
 
 from engine_bench import Bench
 from perdure.engine.keys import AddKey, Principal, add_key, principal_of
+from perdure.engine.logins import AddLink, Redeem, add_link, redeem
 from which_store import all_bytes
 
 
@@ -27,3 +28,11 @@ def test_a_key_is_not_stored(bench: Bench, tmp_path: Path) -> None:
     stored = all_bytes(tmp_path / "p.db")
     assert b"pdk_a-ve" in stored, "the start of it, to tell keys apart"
     assert b"pdk_a-very" not in stored
+
+
+def test_a_link_is_good_once_though_the_commit_of_its_exchange_is_reported_lost(bench: Bench) -> None:
+    who = Principal("acme", "laptop")
+    bench.do(add_link, AddLink(who, "pdl_link"))
+    assert bench.twice(redeem, Redeem("pdl_link", "pds_mine")) == (who, who)
+    assert bench.do(redeem, Redeem("pdl_link", "pds_another")) is None
+    assert bench.do(redeem, Redeem("pdl_none", "pds_none")) is None
