@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from perdure.core import codec
 from perdure.core.events import Event, Kind
-from perdure.core.items import BeginStep, EndStep, Item, SetTimer
+from perdure.core.items import BeginStep, EndStep, Item, SetTimer, SimulatedStep, StepDone
 from perdure.flow.asks import Ask
 from perdure.flow.bodies import Bodies
 from perdure.flow.claims import Claims
@@ -19,6 +19,9 @@ from perdure.flow.replay import Replay
 
 CLEANUP = ":cleanup"
 """Address of the timer that ends what the code does after a cancel."""
+
+
+_DONE = (StepDone, EndStep, SimulatedStep)
 
 
 class CleanupOver(Exception):
@@ -122,9 +125,9 @@ class Desk:
         self.begin(tuple(ask for ask in asks if ask not in rest))
         return rest
 
-    def ends(self) -> tuple[EndStep, ...]:
-        """Return what is known of how claims of this run ended, and not in the log yet."""
-        return tuple(item for item in self.outbox if isinstance(item, EndStep))
+    def done(self) -> tuple[Item, ...]:
+        """Return what is known of how steps of this run ended, and not in the log yet."""
+        return tuple(item for item in self.outbox if isinstance(item, _DONE))
 
     def set_deadline(self, delay_ms: int) -> None:
         """Have what the code does from now on end after a time, by the store's clock, with `CleanupOver`."""

@@ -253,11 +253,11 @@ class Run:
         """Let go of it for a reason that is not the code's; the coroutine is gone already."""
         if isinstance(so, str):
             return so
-        ends = self._desk.ends()
+        done = self._desk.done() if self._preview.shown is None else ()
         if isinstance(so, Halt):
-            return await _halt(journal, so, self.replay.last_seq, ends)
+            return await _halt(journal, so, self.replay.last_seq, done)
         try:
-            news = await journal.record(self.replay.last_seq, ends) if ends else []
+            news = await _record(journal, self.replay.last_seq, done)
             while True:
                 self._take(news)
                 seen = self.replay.last_seq  # what is heard of meanwhile may be what it is held for
@@ -314,16 +314,21 @@ def _so(end: Exception) -> Halt | Ending | Outcome:
             return Halt.poison("what it recorded was refused", end)
 
 
-async def _halt(journal: Journal, halt: Halt, seen: int, ends: Sequence[Item]) -> Outcome:
-    """Let go of it until somebody acts; first say how its claims ended, which nobody after it will know."""
+async def _halt(journal: Journal, halt: Halt, seen: int, done: Sequence[Item]) -> Outcome:
+    """Let go of it until somebody acts; first say how its steps ended, which nobody after it will know."""
     try:
-        if ends:
-            with suppress(UserError):  # the log does not take that either: they are lost, as after a death
-                await journal.record(seen, ends)
+        await _record(journal, seen, done)
         await journal.halt(halt.event, halt.reason, halt.message)
     except LeaseLost:
         return "lost"
     return "halted"
+
+
+async def _record(journal: Journal, seen: int, done: Sequence[Item]) -> list[Event]:
+    """Say what was done. What the log refuses is lost, as after a death."""
+    with suppress(UserError):
+        return await journal.record(seen, done) if done else []
+    return []
 
 
 def _terminal(task: asyncio.Task[Any]) -> Ending:
