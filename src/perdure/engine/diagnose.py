@@ -208,15 +208,17 @@ def _unclaimed(scene: _Scene) -> Finding:
         since = scene.since(row["updated_ms"])
         return Finding("note", f"it is {row['state']} and waits for a server to claim it, {since}.")
     builds = sorted({one.build for worker in scene.workers for one in worker.functions if one.name == row["lane"]})
+    cancelling = row["state"] == states.Execution.CANCELLING
+    more = " Cancelled once more it ends at once, without its cleanup." if cancelling else ""
     if row["build"] in builds:
         return Finding("note", f"it waits for a free slot of a worker that serves {row['lane']}.")
     if builds:
         what = f"no worker connected here serves build {row['build']} of {row['lane']}, only {', '.join(builds)}."
         return Finding(
-            "problem", f"{what} Start one with the code that it began with.", "perdure worker MODULE:FUNCTION"
+            "problem", f"{what} Start one with the code that it began with.{more}", "perdure worker MODULE:FUNCTION"
         )
     return Finding(
         "problem",
-        f"no worker connected here serves the durable function {row['lane']}.",
+        f"no worker connected here serves the durable function {row['lane']}.{more}",
         "perdure worker MODULE:FUNCTION",
     )

@@ -173,7 +173,7 @@ def halt(tx: Tx, rows: Sequence[Halt]) -> Steps[Released | LeaseLost]:
             results.append(Released(again=True))
             continue
         if execution.state == states.Execution.CANCELLING:
-            _cancel(tx, execution, parents)
+            end_cancelled(tx, execution, parents)
             results.append(Released())
             continue
         hold_back(tx, execution, row.event, row.reason, row.message)
@@ -182,11 +182,14 @@ def halt(tx: Tx, rows: Sequence[Halt]) -> Steps[Released | LeaseLost]:
     return results
 
 
-def _cancel(tx: Tx, execution: ExecutionRow, parents: Mapping[str, Row]) -> None:
-    """End an execution whose code cannot run any more; while workers hold tasks of it, park it: reports wake it."""
+def end_cancelled(tx: Tx, execution: ExecutionRow, parents: Mapping[str, Row]) -> None:
+    """End a cancelled execution whose code cannot, or need not, run any more; while workers hold tasks of it, park it:
+    reports wake it. `parents` were looked up, and locked, with it."""
     if isinstance(_end(tx, execution, Finish(execution.ref, execution.fence, 0, 0, "end", "{}"), parents), StillHeld):
         execution.move("park")
         let_go(tx, execution)
+    else:
+        leave_children(tx, [execution])  # those that its cleanup had begun
 
 
 def _let_go_before(execution: ExecutionRow) -> bool:

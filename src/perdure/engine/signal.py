@@ -9,13 +9,14 @@ from typing import Literal, assert_never
 from perdure.core import codec, states
 from perdure.core.events import Kind
 from perdure.core.ids import shard_of
-from perdure.engine.children import leave_children
+from perdure.engine.children import leave_children, parents_of, refs_of
 from perdure.engine.delay import delay_again
+from perdure.engine.park import end_cancelled
 from perdure.engine.stored import facts_of
 from perdure.engine.wake import put_ready, shut_out, wake
 from perdure.errors import Conflict, NotFound
 from perdure.store.operation import Steps, operation
-from perdure.store.protocol import Ref
+from perdure.store.protocol import Ref, Row
 from perdure.store.rows import ExecutionRow
 from perdure.store.tx import Tx
 
@@ -61,17 +62,21 @@ def _keys(row: Signal) -> tuple[str, ...]:
 
 def put_message(tx: Tx, row: Signal, execution: ExecutionRow) -> int | Conflict | NotFound:
     """Put a message into a locked execution within another operation, which has `signal/EXECUTION` among its keys."""
-    return _signal(tx, row, execution)
+    return _signal(tx, row, execution, {})
 
 
 @operation(keys=_keys)
 def signal(tx: Tx, rows: Sequence[Signal]) -> Steps[int | Conflict | NotFound]:
     """Append the request and let it take effect; return the last `seq`. To an ended execution: `Conflict`."""
-    yield [Ref(shard_of(row.execution), row.execution) for row in rows]
-    return [_signal(tx, row, tx.execution(row.execution)) for row in rows]
+    refs = [Ref(shard_of(row.execution), row.execution) for row in rows]
+    parents = parents_of(tx, [ref for ref, row in zip(refs, rows, strict=True) if row.verb == "cancel"])
+    yield [*refs, *refs_of(parents)]
+    return [_signal(tx, row, tx.execution(row.execution), parents) for row in rows]
 
 
-def _signal(tx: Tx, row: Signal, execution: ExecutionRow | None) -> int | Conflict | NotFound:
+def _signal(
+    tx: Tx, row: Signal, execution: ExecutionRow | None, parents: Mapping[str, Row]
+) -> int | Conflict | NotFound:
     if execution is None or execution.company != row.company:
         return NotFound(f"there is no execution {row.execution}. `perdure executions list` shows yours.")
     known = _known(tx, row, execution)
@@ -84,13 +89,13 @@ def _signal(tx: Tx, row: Signal, execution: ExecutionRow | None) -> int | Confli
             state=execution.state,
         )
     seq = execution.next_seq
-    said = _take(tx, row, execution)
+    said = _take(tx, row, execution, parents)
     if row.dedupe is not None and execution.next_seq > seq:  # else there was nothing to be changed
         tx.run("insert_inbox_key", shard=execution.shard, execution=execution.id, dedupe=row.dedupe, seq=seq)
     return said
 
 
-def _take(tx: Tx, row: Signal, execution: ExecutionRow) -> int | Conflict:
+def _take(tx: Tx, row: Signal, execution: ExecutionRow, parents: Mapping[str, Row]) -> int | Conflict:
     """Let a request take effect whose event, if it comes to one, is the next of the log."""
     match row.verb:
         case "send":
@@ -102,6 +107,9 @@ def _take(tx: Tx, row: Signal, execution: ExecutionRow) -> int | Conflict:
             return pause(tx, execution, row.text, row.by)
         case "resume":
             return resume(tx, execution, row.by)
+        case "cancel" if execution.state == states.Execution.CANCELLING and not _held(execution):
+            _ask_to_leave_off(tx, execution, row.by, row.text)
+            end_cancelled(tx, execution, parents)  # its cleanup is skipped, so nobody need have its code
         case "cancel":
             cancel(tx, execution, by=row.by, reason=row.text)
         case "signal":
@@ -209,6 +217,11 @@ def cancel(tx: Tx, execution: ExecutionRow, *, by: str, reason: str) -> None:
 
     Tasks not yet given out die at once; holders of others learn it from their next heartbeat.
     """
+    _ask_to_leave_off(tx, execution, by, reason)
+    wake(tx, execution)
+
+
+def _ask_to_leave_off(tx: Tx, execution: ExecutionRow, by: str, reason: str) -> None:
     execution.move("cancel")
     execution.reason = None
     seq = tx.append(execution, Kind.CANCEL_REQUESTED, data={"by": by, "reason": reason})
@@ -216,4 +229,7 @@ def cancel(tx: Tx, execution: ExecutionRow, *, by: str, reason: str) -> None:
     tx.run("kill_ready_tasks", shard=execution.shard, execution=execution.id, now_ms=tx.now_ms)
     tx.run("cancel_waitpoints", shard=execution.shard, execution=execution.id)
     leave_children(tx, [execution])
-    wake(tx, execution)
+
+
+def _held(execution: ExecutionRow) -> bool:
+    return execution.ownership == states.Ownership.OWNED

@@ -116,6 +116,18 @@ def test_a_parent_that_ends_in_the_batch_of_the_sweep_leaves_no_child_of_its_cle
     assert [bench.state(one)[0] for one in ("exe_child", "exe_undo")] == ["cancelling", "cancelling"]
 
 
+def test_what_a_cleanup_began_is_cancelled_where_its_code_cannot_run_any_more(bench: Bench) -> None:
+    parent, _ = family(bench)
+    bench.signal(parent.ref.execution, "cancel")
+    [again] = bench.claim()
+    bench.do(cancel_children, Sweep(10))
+    bench.record(again, child("undo", id="exe_undo"))
+    bench.do(halt, Halt(again.ref, again.fence, "stick", "poison", "cannot be read"))
+    assert bench.state(parent.ref.execution)[0] == "cancelled"
+    bench.do(cancel_children, Sweep(10))
+    assert bench.state("exe_undo")[0] == "cancelling"
+
+
 def test_children_left_behind_by_an_end_are_cancelled(bench: Bench) -> None:
     parent = bench.owned()
     bench.record(parent, child())

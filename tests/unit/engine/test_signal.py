@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from engine_bench import Bench, Verb, ask, once, request, task
+from engine_bench import AGENT, SPEC, Bench, Verb, ask, once, request, task
+from perdure.core import codec
+from perdure.core.items import BeginStep, StartChild
 from perdure.engine.park import Finish, finish
 from perdure.engine.signal import signal
+from perdure.engine.sweep import Sweep, expire_owned
 from perdure.errors import Conflict, NotFound
 
 VERBS: tuple[Verb, ...] = ("send", "stop", "pause", "resume", "cancel")
@@ -177,12 +180,58 @@ def test_a_cancel_reaches_every_state(bench: Bench, before: str) -> None:
     assert bench.execution(execution)["reason"] is None
 
 
-def test_cancelling_twice_is_accepted(bench: Bench) -> None:
-    execution = bench.started()
+def test_cancelling_twice_is_accepted_and_told_to_the_holder(bench: Bench) -> None:
+    execution = bench.owned().ref.execution
     assert bench.signal(execution, "cancel") == 2
-    assert isinstance(bench.signal(execution, "cancel"), int)
+    assert bench.signal(execution, "cancel") == 3
+    assert bench.state(execution) == ("cancelling", "owned")
+    assert bench.kinds(execution)[-2:] == ["cancel_requested", "cancel_requested"]
+
+
+@pytest.mark.parametrize("before", ["ready", "waiting", "paused"])
+def test_a_second_cancel_ends_what_nobody_holds(bench: Bench, before: str) -> None:
+    """It skips the cleanup, so nobody needs the code: of a durable function there may be no worker left that has it."""
+    execution = bench.started(lane="onboard") if before == "ready" else bench.waiting(ask()).ref.execution
+    if before == "paused":
+        bench.signal(execution, "pause")
+    bench.signal(execution, "cancel")
     assert bench.state(execution) == ("cancelling", "ready")
-    assert len(bench.claim()) == 1
+    bench.signal(execution, "cancel", by="ann", text="its code is gone")
+    assert bench.state(execution) == ("cancelled", "parked")
+    assert bench.kinds(execution)[-2:] == ["cancel_requested", "cancelled"]
+    assert bench.ready() == []
+    assert bench.claim() == []
+
+
+def test_a_second_cancel_waits_for_what_workers_hold(bench: Bench) -> None:
+    held = bench.leased()
+    bench.signal(held.execution, "cancel")
+    bench.signal(held.execution, "cancel")
+    assert bench.state(held.execution) == ("cancelling", "parked")
+    assert bench.ready() == []
+    bench.report(held, value=1)
+    assert bench.state(held.execution) == ("cancelling", "ready")
+
+
+def test_a_second_cancel_leaves_a_claim_that_nobody_reported_on_uncertain(bench: Bench) -> None:
+    held = bench.owned()
+    bench.record(held, BeginStep("charge", "d", "cla_1", "charge", {"args": [5]}, 1_000))
+    bench.clock.advance(100)
+    bench.do(expire_owned, Sweep(10))
+    bench.signal(held.ref.execution, "cancel")
+    bench.signal(held.ref.execution, "cancel")
+    assert bench.kinds(held.ref.execution)[-2:] == ["task_uncertain", "cancelled"]
+    assert bench.task(held.ref.execution, "charge")["state"] == "uncertain"
+
+
+def test_a_second_cancel_is_told_to_the_parent(bench: Bench) -> None:
+    child = StartChild("child", "d", "exe_child", dict(SPEC), AGENT, codec.digest(dict(SPEC)), "1", lane="onboard")
+    parent = bench.waiting(child)
+    bench.signal("exe_child", "cancel")
+    bench.signal("exe_child", "cancel")
+    last = bench.last(parent.ref.execution)
+    assert (last.kind, last.data["state"]) == ("child_ended", "cancelled")
+    assert bench.state(parent.ref.execution) == ("ready", "ready")
 
 
 @pytest.mark.parametrize("verb", ["stop", "pause", "resume", "cancel"])
