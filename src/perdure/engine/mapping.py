@@ -15,6 +15,7 @@ from perdure.errors import Conflict, InvalidInput, NotFound
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Ref
 from perdure.store.rows import ExecutionRow
+from perdure.store.sql_store import names
 from perdure.store.tx import Tx
 
 
@@ -62,8 +63,6 @@ def _map(tx: Tx, row: MapStep, execution: ExecutionRow | None) -> int | Conflict
 
 
 def _recorded(tx: Tx, execution: ExecutionRow, address: str) -> bool:
-    scope = {"shard": execution.shard, "execution": execution.id, "after": 0, "limit": execution.next_seq}
-    recorded = (row["address"] for row in tx.rows("events_after", **scope) if row["kind"] in ASKED)
-    if address.endswith("/"):
-        return any(one.startswith(address) for one in recorded)
-    return address in recorded
+    scope = {"shard": execution.shard, "execution": execution.id, "address": address}
+    wanted = names("asked_at", {kind.value: 1 for kind in ASKED})
+    return tx.row("asked_at", **scope, within=int(address.endswith("/")), wanted=wanted) is not None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engine_bench import Bench, step
+from database_work import counted
+from engine_bench import Bench, bench_in, step
 from perdure.core.events import LOG_FORMAT, Kind
 from perdure.engine.mapping import MapStep, map_step
 from perdure.engine.park import Halt, halt
@@ -50,6 +52,17 @@ def test_what_the_log_has_not_cannot_be_mapped(bench: Bench, old: str, new: str,
     found = mapped(bench, stuck(bench), old, new)
     assert isinstance(found, error)
     assert found.code == code
+
+
+def test_a_long_log_is_looked_through_where_it_lies(tmp_path: Path) -> None:
+    """Everybody's writes wait meanwhile: a log of a hundred thousand events is not to be read into memory for it."""
+    with counted() as work, bench_in(tmp_path) as bench:
+        held = bench.owned()
+        bench.record(held, *(step(f"charge {number}") for number in range(200)))
+        bench.do(halt, Halt(held.ref, held.fence, "stick", "mismatch", "the code does not ask for it"))
+        work.clear()
+        assert isinstance(mapped(bench, held.ref.execution, "charge 7", "charge_card"), int)
+        assert work.rows < 50
 
 
 def test_only_a_stuck_execution_of_ones_own_is_mapped(bench: Bench) -> None:

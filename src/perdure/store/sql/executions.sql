@@ -104,6 +104,13 @@ SELECT seq, kind, address, digest, data, at_ms FROM events
 WHERE shard = :shard AND execution = :execution AND kind IN (SELECT w.key FROM json_each(:wanted) w)
 ORDER BY seq;
 
+-- name: asked_at
+-- Whether a log has anything of some kinds, given as {kind: 1}, at an address or, with `within`, at one that begins so.
+SELECT 1 AS one FROM events
+WHERE shard = :shard AND execution = :execution AND kind IN (SELECT w.key FROM json_each(:wanted) w)
+  AND (address = :address OR (:within = 1 AND SUBSTR(address, 1, LENGTH(CAST(:address AS TEXT))) = :address))
+LIMIT 1;
+
 -- name: events_page
 -- A page of a log that is bounded in size as well as in number; the first event is always in it.
 SELECT seq, kind, address, digest, data, at_ms FROM (
