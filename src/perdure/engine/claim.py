@@ -15,6 +15,10 @@ from perdure.store.tx import Tx
 
 LOG_PAGE = 1_000
 """Events that come with a claim; the rest is read page by page."""
+CLAIM_BYTES = 256 * 1024
+"""About how much of each log comes with it: all of these are read inside one transaction, while nobody else writes."""
+FEW = 4
+"""So many events come whatever their size: to measure them would take as long as to read most of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,7 @@ class Claimed:
     last_seq: int
     active_ms: int
     events: Sequence[Params | Row]
-    """Above `known`, in order, at most `LOG_PAGE`."""
+    """Above `known`, in order: a few or, if there are more, at most `LOG_PAGE` and about `CLAIM_BYTES` of them."""
     build: str = ""
     """Of the code that a durable function began with."""
 
@@ -138,13 +142,11 @@ def own(tx: Tx, found: Row, by: Ownership) -> ExecutionRow | None:
     return row
 
 
-def claimed(tx: Tx, row: ExecutionRow, after: int, most: int | None = None) -> Claimed:
-    """Return an execution as its new owner needs it, with the first page of its log above `after`.
-
-    `most` bounds the page in bytes too, all but its first event.
-    """
+def claimed(tx: Tx, row: ExecutionRow, after: int) -> Claimed:
+    """Return an execution as its new owner needs it, with the first page of its log above `after`."""
     page = {"shard": row.shard, "execution": row.id, "after": after, "limit": LOG_PAGE}
-    stored = tx.rows("events_after", **page) if most is None else tx.rows("events_page", **page, most=most)
+    few = row.next_seq - 1 - after <= FEW
+    stored = tx.rows("events_after", **page) if few else tx.rows("events_page", **page, most=CLAIM_BYTES)
     own = tx.appended(row.id, after)
     whole = (stored[-1]["seq"] if stored else after) + len(own) == row.next_seq - 1
     return Claimed(

@@ -22,9 +22,6 @@ from perdure.store.protocol import Reads, Ref, Row
 from perdure.store.rows import ExecutionRow
 from perdure.store.tx import Tx
 
-CLAIM_BYTES = 256 * 1024
-"""About how much of each log comes with a claim; the rest is read page by page."""
-
 
 @dataclass(frozen=True, slots=True)
 class ClaimLanes:
@@ -129,7 +126,7 @@ def _take(tx: Tx, row: ClaimLanes, found: Row, lane: FunctionLane | None) -> Cla
         if execution is None:
             return None
         execution.build = execution.build or lane.build
-    return claimed(tx, execution, request.known.get(execution.id, 0), CLAIM_BYTES)
+    return claimed(tx, execution, request.known.get(execution.id, 0))
 
 
 def _served(execution: ExecutionRow | None, lane: FunctionLane) -> bool:

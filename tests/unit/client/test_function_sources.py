@@ -213,7 +213,7 @@ async def test_news_from_before_the_wait_is_told_at_once(hall: Hall) -> None:
 
 
 async def test_a_long_log_is_read_page_by_page(hall: Hall, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("perdure.engine.lanes.CLAIM_BYTES", 10)
+    monkeypatch.setattr("perdure.engine.claim.CLAIM_BYTES", 10)
     monkeypatch.setattr("perdure.server.functions.REPLY_BYTES", 100)
     monkeypatch.setattr("perdure.engine.query.PAGE_BYTES", 100)
     one = await hall.claimed()

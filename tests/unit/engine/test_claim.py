@@ -59,6 +59,14 @@ def test_a_long_log_comes_with_the_claim_a_page_at_a_time(bench: Bench, monkeypa
     assert ([row["seq"] for row in again.events], again.last_seq) == ([1, 2], 5)
 
 
+def test_of_a_log_of_large_events_a_claim_brings_no_more_than_its_share(bench: Bench) -> None:
+    large = f'"{"x" * 200_000}"'
+    held = bench.waiting(step("a", large), step("b", large), step("c", large), ask())
+    bench.do(signal, Signal("default", held.ref.execution, "send"))
+    [again] = bench.claim()
+    assert ([row["seq"] for row in again.events], again.last_seq) == ([1, 2, 3], 6)
+
+
 def test_taking_over_from_a_silent_holder_is_recorded(bench: Bench) -> None:
     first = bench.owned()
     bench.clock.advance(31)

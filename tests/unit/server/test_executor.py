@@ -175,9 +175,14 @@ async def test_a_run_that_comes_back_to_whoever_kept_an_older_one_is_run_from_it
         assert house.bench.script.calls == ["turn 1/model", "turn 2/model", "turn 3/model"]
 
 
-async def test_a_long_log_is_read_page_by_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("perdure.engine.claim", "perdure.server.journal"):
-        monkeypatch.setattr(f"{module}.LOG_PAGE", 3)
+@pytest.mark.parametrize(
+    "bounds", [("engine.claim.LOG_PAGE", "server.journal.LOG_PAGE"), ("engine.claim.CLAIM_BYTES",)]
+)
+async def test_a_long_log_is_read_page_by_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bounds: tuple[str, ...]
+) -> None:
+    for bound in bounds:
+        monkeypatch.setattr(f"perdure.{bound}", 3)
     async with house_in(tmp_path, [call("look"), say("done")], cache=0) as house:
         house.open()
         execution = await parked(house)
