@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
@@ -23,7 +24,7 @@ from perdure.store.protocol import EVERY_COMPANY, Row, Store
 from perdure.store.sql_store import Query, load_queries, parse
 from perdure.store.sqlite import open_sqlite
 from perdure.store.sqlite_schema import tables
-from perdure.store.sqlite_wall import RULES
+from perdure.store.sqlite_wall import RULES, Speaker, raise_wall
 from perdure.system import SystemRandom
 from perdure.testing.clock import FakeClock, SeededRandom
 from poolers import pooled
@@ -225,6 +226,46 @@ def test_of_what_limits_agents_a_company_takes_back_what_is_about_itself_alone(s
 
 class _Undo(Exception):
     """Nothing of it is to stay."""
+
+
+def test_a_statement_that_is_kept_shows_and_changes_for_each_company_what_is_its_own(
+    store: Store, room: RoomBench
+) -> None:
+    """One connection has prepared it once, and runs it for one company after the other, within one transaction too."""
+    own = {ACME: {ACME}, GLOBEX: {GLOBEX}, STRANGER.company: set[str](), "": set[str]()}
+    retitled = {STRANGER.company: 0, ACME: 1, GLOBEX: 0}
+    with store.read() as reads:
+        for company in (*own, *own):
+            reads.speak_for(company)
+            assert {one["company"] for one in reads.rows("all room_rights")} == own[company]
+            assert bool(reads.rows("all room_messages")) == bool(own[company])
+    with suppress(_Undo), store.write() as connection:
+        for company in (*retitled, *retitled):
+            connection.speak_for(company)
+            assert bool(connection.run("retitle")) == retitled[company], company
+        raise _Undo
+
+
+def test_in_a_file_it_is_asked_once_in_each_run_for_whom_a_connection_speaks(tmp_path: Path) -> None:
+    class Asked(Speaker):
+        times = 0
+
+        def __getattribute__(self, name: str) -> Any:
+            if name == "company":
+                Asked.times += 1
+            return super().__getattribute__(name)
+
+    with closing(open_sqlite(tmp_path / "s.db", clock=FakeClock(), random=SeededRandom())) as file:
+        room = RoomBench(Bench(file, FakeClock()))
+        for number in range(30):
+            room.post(ANN, f"message {number}")
+    with closing(sqlite3.connect(tmp_path / "s.db")) as database:
+        speaker = Asked()
+        raise_wall(database, speaker)
+        for company, seen in ((ACME, 30), (STRANGER.company, 0), (GLOBEX, 30)):
+            speaker.company, Asked.times = company, 0
+            assert len(database.execute("SELECT * FROM room_messages").fetchall()) == seen
+            assert 0 < Asked.times <= 4, "once for each place in the rule, and not for each row"
 
 
 MESSAGE: dict[str, Any] = {

@@ -86,7 +86,11 @@ def behind(sql: str) -> str:
 
 
 class Speaker:
-    """For whom a connection speaks. On its own, so that the connection's function does not hold the connection."""
+    """For whom a connection speaks. On its own, so that the connection's function does not hold the connection.
+
+    It never changes while a statement runs: `SqliteLink` runs each one to its end, within one call of the thread that
+    has the connection, and is told between two of them who speaks next.
+    """
 
     __slots__ = ("company",)
 
@@ -96,7 +100,9 @@ class Speaker:
 
 def raise_wall(database: sqlite3.Connection, speaker: Speaker) -> None:
     """Put the wall into an open connection. Its store has had all migrations."""
-    database.create_function("perdure_company", 0, lambda: speaker.company)
+    # `deterministic` holds within one run of one statement: SQLite asks once in each run, and not for every row. A
+    # statement that is kept and run again, for another company, asks again; so does each row that a trigger judges.
+    database.create_function("perdure_company", 0, lambda: speaker.company, deterministic=True)
     for table, rules in RULES.items():
         for statement in _statements(table, rules):
             database.execute(statement)
