@@ -156,7 +156,10 @@ def amount_in(args: Mapping[str, Json]) -> float:
         return 0.0
     if isinstance(given, bool) or not isinstance(given, (int, float)):
         return math.inf
-    return abs(float(given))
+    try:
+        return abs(float(given))
+    except OverflowError:  # a whole number that no float holds
+        return math.inf
 
 
 def _full(company: str, name: str) -> str:

@@ -106,7 +106,15 @@ async def test_a_rule_of_its_company_or_of_the_host_refuses_it_and_the_model_is_
 
 @pytest.mark.parametrize(
     ("args", "held"),
-    [({"amount": 5}, False), ({"amount": 5.01}, True), ({"amount": -6}, True), ({"amount": "1"}, True), ({}, False)],
+    [
+        ({"amount": 5}, False),
+        ({"amount": 5.01}, True),
+        ({"amount": -6}, True),
+        ({"amount": "1"}, True),
+        ({"amount": 10**400}, True),
+        ({}, False),
+    ],
+    ids=["5", "5.01", "-6", "text", "more than a float", "none"],
 )
 async def test_what_spends_more_than_a_rule_says_waits(tmp_path: Path, args: dict[str, Any], held: bool) -> None:
     async with room_over(tmp_path, [answer("", pay=args), SAY], own_tools=[tool("pay")]) as room:
