@@ -212,6 +212,8 @@ def test_what_a_company_said_is_its_own_to_read_and_stands_in_the_ledger(room: R
     assert say(room, ANN, rules).created
     assert not say(room, ANN, rules).created
     assert room.acts()[-1] == "rights_set"
+    line = room.ledger().links[-1]
+    assert (line.digest, codec.decode(line.data)["revision"]) == ("", 1), "a fingerprint could be guessed by others"
     own = room.read(rights_view, ACME)
     assert (own.revision, own.document["rules"], own.changed_by) == (1, [rules], "ann")
     assert room.read(rights_view, GLOBEX).revision == 0

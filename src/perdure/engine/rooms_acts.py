@@ -116,11 +116,11 @@ def _stop(tx: Tx, room: ExecutionRow, actor: Actor, act: Stop) -> Written | Perd
 def _set_rights(tx: Tx, room: ExecutionRow, actor: Actor, act: SetRights) -> Written | Conflict:
     if actor.kind == "agent":
         return Conflict("agents do not change rights.", code="not_allowed")
-    changed = set_rights(tx, room, actor, act)
-    if changed is None:
+    revision = set_rights(tx, room, actor, act)
+    if revision is None:
         return Written(room.id, 0, created=False)
-    revision, digest = changed
-    return Written(room.id, note(tx, room, actor, RoomKind.RIGHTS_SET, "", digest, {"revision": revision}))
+    # No fingerprint of it: others read the ledger, and what a company says is short enough to be guessed.
+    return Written(room.id, note(tx, room, actor, RoomKind.RIGHTS_SET, facts={"revision": revision}))
 
 
 # -- messages and tasks ------------------------------------------------------------------------------------------------

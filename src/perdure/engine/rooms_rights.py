@@ -250,15 +250,15 @@ def _said_no(row: Row) -> Conflict:
 # -- documents ---------------------------------------------------------------------------------------------------------
 
 
-def set_rights(tx: Tx, room: ExecutionRow, actor: Actor, act: SetRights) -> tuple[int, str] | None:
-    """Keep what a company says; return its revision and fingerprint. None: it said just that before."""
+def set_rights(tx: Tx, room: ExecutionRow, actor: Actor, act: SetRights) -> int | None:
+    """Keep what a company says; return its revision. None: it said just that before."""
     scope = {"room": room.id, "company": actor.company}
     known = tx.row("rights_of", **scope)
     if known is not None and known["document"] == act.document:
         return None
     revision = 1 if known is None else known["revision"] + 1
     tx.run("put_rights", **scope, revision=revision, document=act.document, by=actor.name, now_ms=tx.now_ms)
-    return revision, codec.digest(act.document)
+    return revision
 
 
 def rights_view(reads: Reads, company: str, room: str) -> RightsView:
