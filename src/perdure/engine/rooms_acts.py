@@ -257,7 +257,7 @@ def _remember(tx: Tx, room: ExecutionRow, actor: Actor, act: Remember) -> Writte
         source=act.source,
         salt=act.salt,
     )
-    line = {"room": room.id, "line": id, "owner": actor.company}
+    line = {"room": room.id, "line": id, "owner": actor.company, "seq": seq}
     tx.many("insert_room_reader", [{**line, "company": reader} for reader in readers])
     index(tx, Source(room.id, actor.company, "memory", id, seq), {0: act.text}, readers)
     return Written(id, seq)

@@ -56,7 +56,8 @@ def check_joined(reads: Reads, company: str, room: str) -> None:
 def messages_view(reads: Reads, company: str, room: str, window: Window, thread: str = "") -> list[MessageView]:
     """Return messages, the oldest first. Raises `NotFound`."""
     check_joined(reads, company, room)
-    rows = reads.rows("room_messages_after", room=room, after=window.after, limit=window.limit, thread=thread)
+    query, about = ("room_thread_after", {"thread": thread}) if thread else ("room_messages_after", {})
+    rows = reads.rows(query, room=room, after=window.after, limit=window.limit, **about)
     return list(map(message_view, rows))
 
 

@@ -62,9 +62,17 @@ INSERT INTO room_messages (
 SELECT * FROM room_messages WHERE room = :room AND id = :id;
 
 -- name: room_messages_after
--- Messages of a room, the oldest first; an empty thread matches all.
+-- Messages of a room, the oldest first.
 SELECT id, seq, company, author, kind, text, addressed, thread, at_ms, steered_by FROM room_messages
-WHERE room = :room AND seq > :after AND (:thread = '' OR thread = :thread OR id = :thread)
+WHERE room = :room AND seq > :after ORDER BY seq LIMIT :limit;
+
+-- name: room_thread_after
+-- A message and what is about it, or what is about a task, the oldest first.
+SELECT id, seq, company, author, kind, text, addressed, thread, at_ms, steered_by FROM room_messages
+WHERE room = :room AND id = :thread AND seq > :after
+UNION ALL
+SELECT id, seq, company, author, kind, text, addressed, thread, at_ms, steered_by FROM room_messages
+WHERE room = :room AND thread = :thread AND thread <> '' AND seq > :after
 ORDER BY seq LIMIT :limit;
 
 -- name: room_messages_last
@@ -115,7 +123,7 @@ VALUES (:room, :id, :seq, :company, :author, :text, :source, :salt, :digest, :no
 
 -- name: insert_room_reader
 -- Let a company read a line.
-INSERT INTO room_readers (room, line, company, owner) VALUES (:room, :line, :company, :owner)
+INSERT INTO room_readers (room, line, company, owner, seq) VALUES (:room, :line, :company, :owner, :seq)
 ON CONFLICT (room, line, company) DO NOTHING;
 
 -- name: room_memory_line
@@ -124,17 +132,23 @@ SELECT * FROM room_memory WHERE room = :room AND id = :id;
 
 -- name: room_memory_after
 -- Lines that a company may read, the oldest first.
-SELECT m.id, m.seq, m.company, m.author, m.text, m.source, m.at_ms, m.steered_by FROM room_memory m
-WHERE m.room = :room AND m.seq > :after AND EXISTS (
-    SELECT 1 FROM room_readers r WHERE r.room = m.room AND r.line = m.id AND r.company IN ('*', :company)
-) ORDER BY m.seq LIMIT :limit;
+SELECT m.id, m.seq, m.company, m.author, m.text, m.source, m.at_ms, m.steered_by
+FROM (
+    SELECT line, seq FROM room_readers WHERE room = :room AND company = '*' AND seq > :after
+    UNION ALL
+    SELECT line, seq FROM room_readers WHERE room = :room AND company = :company AND seq > :after
+    ORDER BY seq LIMIT :limit
+) r CROSS JOIN room_memory m WHERE m.room = :room AND m.id = r.line ORDER BY m.seq;
 
 -- name: room_memory_last
 -- The newest lines that a company may read, the newest first.
-SELECT m.id, m.seq, m.company, m.author, m.text, m.source, m.at_ms, m.steered_by FROM room_memory m
-WHERE m.room = :room AND EXISTS (
-    SELECT 1 FROM room_readers r WHERE r.room = m.room AND r.line = m.id AND r.company IN ('*', :company)
-) ORDER BY m.seq DESC LIMIT :limit;
+SELECT m.id, m.seq, m.company, m.author, m.text, m.source, m.at_ms, m.steered_by
+FROM (
+    SELECT line, seq FROM room_readers WHERE room = :room AND company = '*'
+    UNION ALL
+    SELECT line, seq FROM room_readers WHERE room = :room AND company = :company
+    ORDER BY seq DESC LIMIT :limit
+) r CROSS JOIN room_memory m WHERE m.room = :room AND m.id = r.line ORDER BY m.seq DESC;
 
 -- name: room_readers
 -- Who may read a line.
