@@ -93,7 +93,7 @@ class DirectApi(
     def __init__(self, node: Node, company: str) -> None:
         given = (node.bridge, company, node.parts.clock, node.parts.random)
         DirectWaits.__init__(self, *given)
-        DirectSchedules.__init__(self, *given, _read_definition)
+        DirectSchedules.__init__(self, *given, read_definition)
         DirectQueues.__init__(self, node.bridge, company, node.look_time)
         DirectRoomFiles.__init__(self, *given, node.hub, node.look_time, node.parts.embedder)
         DirectHooks.__init__(self, node.bridge, company)
@@ -283,7 +283,7 @@ class DirectApi(
             edits = edits if row["lane"] else replace(edits, results=with_replies(edits.results))
             if given and given.keys() <= found.keys():  # else it is refused, as an edit of what it has not
                 spec = codec.encode_json({**found, **given})
-                _, definition, _ = _read_definition(spec)
+                _, definition, _ = read_definition(spec)
         id = new_id("exe", self._node.parts.clock, self._node.parts.random)
         wish = Fork(id, self._company, execution, at, edits, by, spec, definition, idempotency_key)
         return await self._bridge.ask(fork, wish)
@@ -315,9 +315,11 @@ def _check_limit(limit: int) -> None:
 
 
 @lru_cache(maxsize=256)
-def _read_definition(text: str) -> tuple[str, str, str]:
-    """Check a definition; return its name, its fingerprint and, if workers run it, its lane. Programs start the same
-    one many times."""
+def read_definition(text: str) -> tuple[str, str, str]:
+    """Check a definition; return its name, its fingerprint and, if workers run it, its lane. Raises `InvalidInput`.
+
+    Programs start the same one many times.
+    """
     value = codec.decode(text)
     if is_notice(value):
         return notice_from_json(value).name, spec_digest(value), ""
@@ -328,7 +330,7 @@ def _read_definition(text: str) -> tuple[str, str, str]:
 def _start_of(request: StartRequest, company: str, execution: str) -> Start:
     """Return what is asked for as the engine takes it. Raises `InvalidInput` for what cannot be."""
     text = codec.encode_json(request.spec)
-    agent, definition, lane = _read_definition(text)
+    agent, definition, lane = read_definition(text)
     delay_ms, at_ms = _delay_of(request)
     check_priority(request.priority)
     check_limit_key(request.limit_key)

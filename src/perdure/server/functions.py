@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, asynccontextmanager, contextmanag
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
+from perdure.core import codec
 from perdure.core.codec import Json
 from perdure.core.events import Event
 from perdure.core.functions import (
@@ -21,7 +22,8 @@ from perdure.core.functions import (
     Reply,
 )
 from perdure.core.ids import shard_of
-from perdure.core.items import Item
+from perdure.core.items import Item, StartChild
+from perdure.core.notices import is_notice
 from perdure.core.work import Answer
 from perdure.engine.claim import Claimed
 from perdure.engine.lanes import (
@@ -37,6 +39,7 @@ from perdure.engine.park import Finish, Halt, Park, Released, StillHeld, finish,
 from perdure.engine.query import events_of, events_page, execution_row_of
 from perdure.engine.record import News, Record, record
 from perdure.errors import InvalidInput, LeaseLost, NotFound, PerdureError, UserError
+from perdure.server.direct import read_definition
 from perdure.server.direct_blobs import DirectBlobs
 from perdure.server.hub import DRAINING
 from perdure.server.journal import DirectJournal
@@ -156,6 +159,9 @@ class DirectFunctionSource(DirectBlobs):
 
     async def _record(self, entry: Entry, ref: Ref) -> Reply:
         items = items_from_json(entry.items)
+        for item in items:
+            if isinstance(item, StartChild):
+                _check_child(item)
         answer = await self._bridge.ask(record, Record(ref, entry.fence, entry.seen, items, self._company))
         return _news(answer)
 
@@ -275,6 +281,21 @@ class HeardJournal:
 
     async def halt(self, event: Literal["pause", "stick"], reason: str, message: str) -> None:
         await self._journal.halt(event, reason, message)
+
+
+def _check_child(item: StartChild) -> None:
+    """See that what a worker wants to begin is what it says: of that name, and under its own fingerprint.
+
+    Under another one it might stand for what servers alone begin, a wake, or for what is registered later.
+    """
+    said = (item.agent, item.definition, item.lane)
+    known = read_definition(codec.encode_json(item.spec, "the child's definition"))
+    if known != said or is_notice(item.spec) or not item.id.startswith("exe_"):
+        raise InvalidInput(
+            f"the child {item.id[:40]!r} at {item.address[:80]!r} is said to be {said!r:.200}, and its definition is "
+            f"{known!r:.200}. An agent or a durable function, and an id `exe_…`, are expected.",
+            code="bad_child",
+        )
 
 
 def _news(answer: News) -> Reply:

@@ -22,14 +22,14 @@ from perdure.flow.driver import Function, Run
 from perdure.flow.runs import Live
 from perdure.models.port import Models
 from perdure.rooms.notice import notice_loop
-from perdure.rooms.spec import WakeSpec, wake_of
+from perdure.rooms.spec import WakeSpec
 from perdure.server.bridge import Bridge
 from perdure.server.definitions import Definitions
 from perdure.server.journal import patiently
 from perdure.server.leases import HeldModels, Leases
 from perdure.server.live import LiveModels, LiveTexts
 from perdure.server.room_gate import Gate, GatedModels
-from perdure.server.wakes import to_be_abandoned, wake_function
+from perdure.server.wakes import claimed_wake, to_be_abandoned, wake_function
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Opener:
             case AgentSpec():
                 return self._agent(definition, claimed, given)
             case WakeSpec():
-                return self._wake(definition, claimed, given, log)
+                return await self._wake(definition, claimed, given, log)
             case Notice():
                 function = partial(notice_loop, notice=definition, company=claimed.company)
                 return Live(self._run(claimed, function), claimed.fence, room=definition.room)
@@ -69,8 +69,9 @@ class Opener:
         function = partial(agent_loop, spec=spec, first=first, models=models, clock=self.clock)
         return Live(self._run(claimed, function), claimed.fence, spec.limits.active_ms)
 
-    def _wake(self, spec: WakeSpec, claimed: Claimed, cause: Json, log: Sequence[Event]) -> Live:
-        wake = wake_of(claimed.ref.execution, claimed.company, cause)
+    async def _wake(self, spec: WakeSpec, claimed: Claimed, cause: Json, log: Sequence[Event]) -> Live:
+        known = partial(claimed_wake, execution=claimed.ref.execution, company=claimed.company, given=cause)
+        wake = await self.bridge.read(known)
         gate = Gate(self.bridge, self.leases, wake, self.new_id)
         models = self._watched(GatedModels(self.models(claimed.company), gate), claimed)
         function = wake_function(spec, gate, models, self.clock, self.embedder)

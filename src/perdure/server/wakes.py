@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from perdure.core import codec
+from perdure.core.codec import Json
 from perdure.core.events import Event, Kind
 from perdure.core.items import ActInRoom
 from perdure.core.ports import Clock, Embedder
@@ -15,10 +16,10 @@ from perdure.errors import LeaseLost
 from perdure.flow.driver import Function, Outcome
 from perdure.models.port import Models
 from perdure.rooms.loop import END, wake_loop
-from perdure.rooms.spec import Wake, WakeSpec
+from perdure.rooms.spec import Wake, WakeSpec, wake_of
 from perdure.server.journal import RoomJournal
 from perdure.server.room_gate import Gate
-from perdure.store.protocol import Reads
+from perdure.store.protocol import EVERY_COMPANY, Reads
 
 ABANDONED = "abandoned"
 
@@ -37,6 +38,20 @@ def wake_function(spec: WakeSpec, gate: Gate, models: Models, clock: Clock, embe
         return await gate.bridge.read(read)
 
     return partial(wake_loop, spec=spec, wake=wake, look=look, models=models, clock=clock)
+
+
+def claimed_wake(reads: Reads, execution: str, company: str, given: Json) -> Wake:
+    """Return the wake that an execution's input describes. The claim is what makes it one, and it counts once.
+
+    Its input alone proves nothing: whoever may begin executions might write any. Raises `LookupError` for what no
+    message and no task began.
+    """
+    wake = wake_of(execution, company, given)
+    reads.speak_for(EVERY_COMPANY)  # its company may have left the room
+    claim = reads.row("wake_of", execution=wake.execution)
+    if claim is None or any(claim[name] != getattr(wake, name) for name in ("room", "company", "agent", "cause")):
+        raise LookupError(f"execution {wake.execution} is no wake of {wake.company}/{wake.agent}: nothing woke it")
+    return wake
 
 
 def to_be_abandoned(spec: WakeSpec, events: Sequence[Event]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,12 @@ from http_server import Server, serving
 from perdure.client.functions import HttpFunctionSource
 from perdure.core import codec
 from perdure.core.functions import ClaimedExecution, ClaimRequest, Claims, Entry, HeldExecution, function_spec
-from perdure.core.items import OpenApproval, ScheduleTask, SetTimer, StepDone
+from perdure.core.items import OpenApproval, ScheduleTask, SetTimer, StartChild, StepDone
 from perdure.core.views import StartRequest
 from perdure.core.work import Answer, FunctionLane
 from perdure.errors import LeaseLost, LimitExceeded, UserError
 from perdure.server.functions import DirectFunctionSource
-from perdure.wire.items import TYPES
+from perdure.wire.items import TYPES, items_to_json
 
 pytestmark = pytest.mark.anyio
 
@@ -240,6 +240,28 @@ async def test_entries_of_one_request_are_answered_one_by_one(hall: Hall) -> Non
     assert replies[0].refusal is not None
     assert replies[0].refusal.code == "unknown_item"
     assert [event.kind for event in replies[-1].events] == ["started"]
+
+
+async def test_a_worker_begins_what_it_says_and_nothing_that_is_the_servers(hall: Hall) -> None:
+    """Under another fingerprint, a definition might be a wake's, or one that is to be registered under it later."""
+    one = await hall.claimed()
+    agent = {"name": "clerk", "model": "scripted/plain", "instructions": ""}
+    wake = {"kind": "wake", "on_crash": "resume", "agent": agent}
+    notice = {"kind": "notice", "room": "room_1", "to": "default", "text": "hi"}
+    fine = StartChild("child", "d", "exe_child", agent, "clerk", codec.digest(agent), '"hi"')
+    wrong = [
+        replace(fine, spec=wake, definition=codec.digest(wake)),
+        replace(fine, definition=codec.digest(wake)),
+        replace(fine, spec=notice, agent="notice/default", definition=codec.digest(notice)),
+        replace(fine, agent="another"),
+        replace(fine, lane="onboard"),
+        replace(fine, id="room_of_somebody"),
+    ]
+    words = [Entry(one.execution, one.fence, "record", 1, items=items_to_json([item])) for item in wrong]
+    replies = await hall.source.journal("wrk_1", words)
+    assert [reply.answer for reply in replies] == ["conflict"] * len(wrong)
+    [taken] = await hall.source.journal("wrk_1", [replace(words[0], items=items_to_json([fine]))])
+    assert [event.kind for event in taken.events] == ["child_started"]
 
 
 async def test_nothing_of_another_company_is_seen_or_touched(hall: Hall) -> None:

@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from node_bench import Hold, Script
+from node_bench import Hold, Script, spec
 from perdure.agent.spec import LimitsEntry
-from perdure.core.rooms import OpenTask, Remember, RemoveAgent, SetRights
+from perdure.core import codec
+from perdure.core.rooms import OpenTask, Post, Remember, RemoveAgent, SetRights
+from perdure.engine.start import Start, start
 from perdure.errors import Conflict
 from perdure.models.port import ModelError, ModelReply, ModelRequest
 from perdure.models.scripted import say
+from perdure.rooms.spec import wake_definition
 from room_node import ACME, GLOBEX, answer, room_over, shown
 
 pytestmark = pytest.mark.anyio
@@ -181,6 +184,20 @@ async def test_a_cancelled_wake_does_nothing(tmp_path: Path) -> None:
         assert (await room.ended(wake)).state == "cancelled"
         hold.open()
         assert await room.texts() == ["@clerk"]
+
+
+async def test_what_no_message_and_no_task_began_is_no_wake(tmp_path: Path) -> None:
+    """An execution with a wake's definition and input, and no claim: it would act for a cause as often as one likes."""
+    script = Script([answer("as you asked")])
+    async with room_over(tmp_path, script) as room:
+        cause = (await room.write(Post("nobody is meant"))).id
+        name, digest, text = wake_definition(spec(), "resume")
+        given = {"room": room.room, "agent": name, "cause": cause, "asked_by": "acme/ann", "hops": 0}
+        forged = Start("exe_forged", GLOBEX, name, digest, text, codec.encode(given), None)
+        await room.bench.node.bridge.run(start, forged)
+        await room.bench_state("exe_forged", "stuck")
+        assert script.requests == []
+        assert (await room.ledger())[-1] == "posted"
 
 
 async def test_a_wake_cannot_be_forked(tmp_path: Path) -> None:
