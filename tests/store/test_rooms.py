@@ -8,7 +8,19 @@ import pytest
 
 from perdure.core import codec
 from perdure.core.room_files import NewFile
-from perdure.core.rooms import Actor, ChangeTask, Invite, Join, Leave, OpenTask, Post, Remember, RemoveAgent, Written
+from perdure.core.rooms import (
+    Actor,
+    ChangeTask,
+    Invite,
+    Join,
+    Leave,
+    OpenTask,
+    Post,
+    Remember,
+    RemoveAgent,
+    Stop,
+    Written,
+)
 from perdure.engine.due import Sweep
 from perdure.engine.park import Finish, finish
 from perdure.engine.retention import forget, set_retention
@@ -22,7 +34,7 @@ from perdure.engine.rooms_read import (
     tasks_view,
     wakes_view,
 )
-from perdure.engine.rooms_stops import Start, start_in_room
+from perdure.engine.rooms_stops import Start, start_in_room, stops_view
 from perdure.errors import Conflict, InvalidInput, NotFound
 from perdure.store.protocol import Ref
 from perdure.store.tx import Tx
@@ -112,6 +124,21 @@ def test_only_the_host_invites_and_it_stays(room: RoomBench) -> None:
     assert refused.code == "not_the_host"
     assert room.write(ANN, Leave()).code == "host_stays"
     assert room.write(ANN, Invite(GLOBEX)) == Written(room.room, 0, created=False), "it is in the room"
+
+
+def test_a_name_with_a_slash_is_an_agents_whatever_a_host_has_invited(room: RoomBench) -> None:
+    """A host might invite a company of that name, and with it keep the other one from stopping its own agent."""
+    room.agent(BOB, "bot")
+    room.write(ANN, Invite(f"{GLOBEX}/bot"))  # past the check of the verbs, as an earlier release let it in
+    assert room.write(BOB, Stop(f"{GLOBEX}/bot")).created
+    assert [(one.member, one.by) for one in room.read(stops, ACME)] == [(f"{GLOBEX}/bot", f"{GLOBEX}/bob")]
+    refused = room.write(Actor(GLOBEX, "bot", "agent", "exe_1"), Post("x", key="k"))
+    assert isinstance(refused, Conflict)
+    assert refused.code == "stopped"
+
+
+def stops(reads: Any, _company: str, room: str) -> Any:
+    return stops_view(reads, room)
 
 
 def test_who_leaves_sees_nothing_any_more_and_its_agents_sleep(room: RoomBench) -> None:

@@ -37,7 +37,8 @@ MOST_HOPS = 16
 MAX_WAIT_SECONDS = 60.0
 """How long one call may wait for news of a room."""
 
-_AGENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
+"""Of an agent, and of a company."""
 _MENTION = re.compile(r"(?<![\w@/.])@([A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?)")
 
 Verb = Literal["claim", "release", "complete", "decline", "cancel"]
@@ -285,9 +286,10 @@ def check_act(act: Act) -> None:
             _check_names("readers", readers)
             _check_short(source=source, key=key)
         case Invite(company):
-            _check_names("company", (company,))
+            if not _NAME.fullmatch(company):  # with a `/` in it, it would pass for an agent of another company
+                raise _bad("company", "a company's name: 1 to 128 letters, digits, `_`, `.` and `-`", company)
         case PutAgent(name) | RemoveAgent(name):
-            if not _AGENT.fullmatch(name):
+            if not _NAME.fullmatch(name):
                 raise _bad("name", "1 to 128 letters, digits, `_`, `.` and `-`", name)
         case SetRights(document):
             rights_from_text(document)

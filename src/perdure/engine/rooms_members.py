@@ -60,16 +60,21 @@ def seated(tx: Tx, wanted: Iterable[tuple[str, str]]) -> list[str]:
 
 def find_member(tx: Tx, room: str, text: str) -> Member | InvalidInput:
     """Return whom `company` or `company/agent` means."""
-    company, _, name = text.rpartition("/")
-    for one in ((text, ""), (company, name)):
-        found = tx.row("room_member", room=room, company=one[0], name=one[1])
-        if found is not None and found["state"] == states.Membership.JOINED:
-            return _member(found)
+    company, name = names_in(text)
+    found = tx.row("room_member", room=room, company=company, name=name)
+    if found is not None and found["state"] == states.Membership.JOINED:
+        return _member(found)
     return InvalidInput(
         f"{text!r:.80} is nobody in room {room}: name a company in it, or one of its agents as `company/agent`. "
         f"`perdure rooms show {room}` lists them.",
         code="no_such_member",
     )
+
+
+def names_in(member: str) -> tuple[str, str]:
+    """Return the company and the agent that a text names, as no company has a `/` in its name."""
+    company, _, name = member.partition("/")
+    return company, name
 
 
 def targets(tx: Tx, room: str, actor: Actor, to: Sequence[str], text: str) -> list[Member] | InvalidInput:

@@ -17,7 +17,7 @@ from perdure.core.room_views import StopView
 from perdure.core.rooms import Actor, RoomKind, Stop
 from perdure.engine.record import held_by, lost
 from perdure.engine.rooms_ledger import note
-from perdure.engine.rooms_members import missing_room, seated, standing
+from perdure.engine.rooms_members import missing_room, names_in, seated, standing
 from perdure.engine.signal import pause, resume
 from perdure.engine.wake import hold_back, let_go, put_ready
 from perdure.errors import Conflict, InvalidInput, LeaseLost, PerdureError
@@ -128,13 +128,12 @@ def _whom(tx: Tx, room: str, actor: Actor, member: str) -> Whom | PerdureError:
     host = found is not None and found["company"] == actor.company
     if not member:
         return Whom() if host else Conflict(f"only the host of room {room} may stop or start it.", code="not_the_host")
-    company, _, agent = member.rpartition("/")
-    for whom in (Whom(member), Whom(company, agent)):
-        if whom.company and tx.row("room_member", room=room, company=whom.company, name=whom.agent) is not None:
-            if host or whom.company == actor.company:
-                return whom
-            return Conflict(f"only {whom.company} and the host may stop or start {member}.", code="not_yours")
-    return InvalidInput(f"{member!r:.80} is nobody in room {room}.", code="no_such_member")
+    whom = Whom(*names_in(member))
+    if not whom.company or tx.row("room_member", room=room, company=whom.company, name=whom.agent) is None:
+        return InvalidInput(f"{member!r:.80} is nobody in room {room}.", code="no_such_member")
+    if host or whom.company == actor.company:
+        return whom
+    return Conflict(f"only {whom.company} and the host may stop or start {member}.", code="not_yours")
 
 
 @operation()

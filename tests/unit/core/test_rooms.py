@@ -44,6 +44,8 @@ from perdure.errors import InvalidInput
         (Remember("x", ("",)), "readers"),
         (Remember("x", source="\r"), "source"),
         (Invite(""), "company"),
+        (Invite("acme/bot"), "company"),
+        (Invite("?all"), "company"),
         (PutAgent("a/b", "", ""), "name"),
         (RemoveAgent(""), "name"),
     ],
