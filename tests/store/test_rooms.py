@@ -21,6 +21,7 @@ from perdure.core.rooms import (
     Stop,
     Written,
 )
+from perdure.engine import rooms_members, rooms_snapshot
 from perdure.engine.due import Sweep
 from perdure.engine.park import Finish, finish
 from perdure.engine.retention import forget, set_retention
@@ -139,6 +140,45 @@ def test_a_name_with_a_slash_is_an_agents_whatever_a_host_has_invited(room: Room
 
 def stops(reads: Any, _company: str, room: str) -> Any:
     return stops_view(reads, room)
+
+
+def test_a_room_takes_so_many_companies_and_of_each_so_many_agents(
+    room: RoomBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rooms_members, "MAX_COMPANIES", 3)
+    monkeypatch.setattr(rooms_members, "MAX_AGENTS", 2)
+    room.write(ANN, Invite(STRANGER.company))
+    assert room.write(ANN, Invite("friend")).code == "too_many_companies"
+    assert room.write(ANN, Invite(GLOBEX)) == Written(room.room, 0, created=False)
+    for name in ("one", "two", "three"):
+        room.agent(BOB, name)
+    room.agent(ANN, "own")
+    room.agent(BOB, "two", "abandon")
+    there = room.read(room_view, ACME).members
+    assert [(one.company, one.name, one.on_crash) for one in there if one.name] == [
+        (ACME, "own", "resume"),
+        (GLOBEX, "one", "resume"),
+        (GLOBEX, "two", "abandon"),
+    ]
+    room.write(BOB, RemoveAgent("one"))
+    room.agent(BOB, "three")
+    assert [one.name for one in room.read(room_view, GLOBEX).members if one.company == GLOBEX] == ["", "three", "two"]
+
+
+def test_a_wake_is_told_of_all_companies_and_of_as_many_agents_as_it_needs_its_own_first(
+    room: RoomBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rooms_snapshot, "AGENTS", 2)
+    for name in ("a", "b", "c"):
+        room.agent(ANN, name)
+    room.agent(BOB, "z")
+
+    def seen(reads: Any, company: str, where: str) -> Any:
+        return rooms_snapshot.snapshot(reads, company, {ACME: "a", GLOBEX: "z"}[company], where, "")
+
+    assert room.read(seen, GLOBEX)["members"] == [ACME, f"{ACME}/a", GLOBEX, f"{GLOBEX}/z"]
+    assert room.read(seen, ACME)["members"] == [ACME, f"{ACME}/a", f"{ACME}/b", GLOBEX]
+    assert [room.read(seen, company)["room"]["name"] for company in (ACME, GLOBEX)] == ["the project", ""]
 
 
 def test_who_leaves_sees_nothing_any_more_and_its_agents_sleep(room: RoomBench) -> None:

@@ -32,6 +32,10 @@ MAX_NAME = 200
 """Characters of a room's name, a company's, an author's, a key."""
 MAX_NAMED = 50
 """Members that one message or line may name."""
+MAX_COMPANIES = 200
+"""Of one room, those that were invited included."""
+MAX_AGENTS = 100
+"""Of one company in one room."""
 MOST_HOPS = 16
 """Wakes that may lead to each other without a person's word between."""
 MAX_WAIT_SECONDS = 60.0

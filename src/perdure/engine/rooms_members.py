@@ -8,8 +8,19 @@ from typing import NamedTuple, assert_never
 
 from perdure.core import states
 from perdure.core.codec import Json
-from perdure.core.rooms import Actor, Invite, Join, Leave, PutAgent, RemoveAgent, RoomKind, mentions
-from perdure.errors import Conflict, InvalidInput, NotFound, PerdureError
+from perdure.core.rooms import (
+    MAX_AGENTS,
+    MAX_COMPANIES,
+    Actor,
+    Invite,
+    Join,
+    Leave,
+    PutAgent,
+    RemoveAgent,
+    RoomKind,
+    mentions,
+)
+from perdure.errors import Conflict, InvalidInput, LimitExceeded, NotFound, PerdureError
 from perdure.store.protocol import Reads, Row
 from perdure.store.tx import Tx
 
@@ -89,7 +100,9 @@ def targets(tx: Tx, room: str, actor: Actor, to: Sequence[str], text: str) -> li
             return member
         found.append(member)
     if names := mentions(text):
-        agents = [_member(row) for row in tx.rows("room_members", room=room) if _awake(row)]
+        agents: dict[str, list[Member]] = {}
+        for one in (_member(row) for row in tx.rows("room_members", room=room) if _awake(row)):
+            agents.setdefault(one.name, []).append(one)
         found += [one for name in names if (one := _mentioned(agents, actor, name)) is not None]
     return list(dict.fromkeys(found))
 
@@ -98,10 +111,10 @@ def _awake(row: Row) -> bool:
     return bool(row["name"]) and row["state"] == states.Membership.JOINED
 
 
-def _mentioned(agents: Sequence[Member], actor: Actor, name: str) -> Member | None:
+def _mentioned(agents: Mapping[str, Sequence[Member]], actor: Actor, name: str) -> Member | None:
     """Return the agent of that name; of several, the one of the author's own company; of several others, none."""
     company, _, short = name.rpartition("/")
-    named = [one for one in agents if one.name == short and (not company or one.company == company)]
+    named = [one for one in agents.get(short, ()) if company in ("", one.company)]
     own = [one for one in named if one.company == actor.company]
     if len(named) == 1:
         return named[0]
@@ -140,6 +153,12 @@ def _invite(tx: Tx, room: str, actor: Actor, company: str) -> Changed | PerdureE
         return Conflict(f"only the host of room {room} may invite companies to it.", code="not_the_host")
     if standing(tx, room, company) is not None:
         return None
+    if len(tx.rows("room_companies", room=room)) >= MAX_COMPANIES:
+        return LimitExceeded(
+            f"room {room} has {MAX_COMPANIES} companies, the most that one may have. Make another room.",
+            code="too_many_companies",
+            limit=MAX_COMPANIES,
+        )
     tx.run("give_room_seat", room=room, company=company)
     put_member(tx, room, actor, Member(company, ""), states.Membership.INVITED)
     return Changed(RoomKind.INVITED, company)
@@ -163,11 +182,20 @@ def _leave(tx: Tx, room: str, actor: Actor) -> Changed | PerdureError | None:
     return _move(tx, room, actor, "leave", RoomKind.LEFT)
 
 
-def _put_agent(tx: Tx, room: str, actor: Actor, act: PutAgent) -> Changed | None:
+def _put_agent(tx: Tx, room: str, actor: Actor, act: PutAgent) -> Changed | LimitExceeded | None:
     known = tx.row("room_member", room=room, company=actor.company, name=act.name)
     new = Member(actor.company, act.name, act.definition, act.on_crash)
-    if known is not None and known["state"] == states.Membership.JOINED and _member(known) == new:
+    there = known is not None and known["state"] == states.Membership.JOINED
+    if there and known is not None and _member(known) == new:
         return None
+    count = tx.row("count_room_agents", room=room, company=actor.company)
+    if not there and count is not None and count["n"] >= MAX_AGENTS:
+        return LimitExceeded(
+            f"{actor.company} has {MAX_AGENTS} agents in room {room}, the most that a company may have in one. Take "
+            "one out first.",
+            code="too_many_agents",
+            limit=MAX_AGENTS,
+        )
     scope = {"company": actor.company, "digest": act.definition, "agent": act.name}
     tx.run("insert_definition", **scope, spec=act.spec, now_ms=tx.now_ms)
     put_member(tx, room, actor, new, states.Membership.JOINED)

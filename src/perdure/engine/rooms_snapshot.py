@@ -6,6 +6,7 @@ Of files it has the passages that a search for what woke the agent finds first. 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from perdure.core import states
@@ -23,6 +24,13 @@ LINES = 100
 REFUSALS = 10
 PASSAGES = 8
 """Of at most `PASSAGE` characters each."""
+AGENTS = 100
+"""That are named, the company's own first. All companies are."""
+MOST_TEXT = 64_000
+"""Characters of the messages, of the tasks and of the lines that are shown, each: two of the longest. Whoever is in a
+room could else fill it with more than a model reads or a log holds, and no wake of anybody's would come to its end."""
+BEGINNING = 400
+"""Characters that are shown of a text that does not fit."""
 
 
 def snapshot(reads: Reads, company: str, agent: str, room: str, cause: str, embedder: Embedder | None = None) -> Json:
@@ -33,23 +41,48 @@ def snapshot(reads: Reads, company: str, agent: str, room: str, cause: str, embe
     if standing(reads, room, company, agent) != states.Membership.JOINED:
         return None
     last = {"room": room, "limit": MESSAGES, "upto": 2**62}
-    messages = [message_view(row) for row in reversed(reads.rows("room_messages_last", **last))]
+    messages = [_message(message_view(row)) for row in reads.rows("room_messages_last", **last)]
     tasks = reads.rows("room_tasks_for", room=room, company=company, agent=agent, limit=TASKS)
-    lines = reversed(reads.rows("room_memory_last", room=room, company=company, limit=LINES))
-    found = reads.row("room", room=room)
+    lines = reads.rows("room_memory_last", room=room, company=company, limit=LINES)
     woken_by = _cause(reads, room, cause)
     passages = _passages(reads, company, room, woken_by, embedder)
     return {
-        "room": {"id": room, "name": found["name"] if found is not None else ""},
+        "room": {"id": room, "name": _name_of(reads, company, room)},
         "you": f"{company}/{agent}",
         "woken_by": woken_by,
-        "members": [_name(row) for row in reads.rows("room_members", room=room)],
-        "messages": [_message(one) for one in messages],
-        "tasks": [_task(task_view(row)) for row in tasks],
-        "memory": [_line(line_view(reads, room, row)) for row in lines],
+        "members": _members(reads, company, room),
+        "messages": _fitting(messages, "text")[::-1],
+        "tasks": _fitting([_task(task_view(row)) for row in tasks], "title"),
+        "memory": _fitting([_line(line_view(reads, room, row)) for row in lines], "text")[::-1],
         "not_done": _not_done(reads, company, agent, room),
         **({"passages": passages} if passages else {}),
     }
+
+
+def _fitting(items: Sequence[dict[str, Json]], text: str) -> list[Json]:
+    """Return items, those that matter most first: as many texts whole as fit, and the beginnings of the others."""
+    left, found = MOST_TEXT, list[Json]()
+    for one in items:
+        given = str(one[text])
+        fits = len(given) <= max(left, BEGINNING)
+        shown = given if fits else f"{given[:BEGINNING]}\n[cut: it has {len(given):,} characters]"
+        left -= len(shown)
+        found.append({**one, text: shown})
+    return found
+
+
+def _name_of(reads: Reads, company: str, room: str) -> str:
+    """Return what a room is called, if its name is the company's own text: nothing else here is without its label."""
+    found = reads.row("room", room=room)
+    return found["name"] if found is not None and found["company"] == company else ""
+
+
+def _members(reads: Reads, company: str, room: str) -> list[Json]:
+    """Return who is there: all companies, and agents."""
+    rows = reads.rows("room_members", room=room)
+    companies, agents = [row for row in rows if not row["name"]], [row for row in rows if row["name"]]
+    agents.sort(key=lambda row: row["company"] != company)
+    return [*sorted(map(_name, (*companies, *agents[:AGENTS])))]
 
 
 def _not_done(reads: Reads, company: str, agent: str, room: str) -> list[Json]:

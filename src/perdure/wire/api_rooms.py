@@ -56,7 +56,7 @@ class RoomsApi(Protocol):
         Raises `Conflict`: `room_key_conflict` for a key that was used for something else; `not_the_host`, `host_stays`,
         `not_yours`, `claimed_by_other`, `room_task_state` for what may not be done, `not_allowed` and
         `needs_approval` for what the room's rights say no to. `InvalidInput` (`no_such_member`) for a name that means
-        nobody, `bad_rights` for rights that cannot be.
+        nobody, `bad_rights` for rights that cannot be. `LimitExceeded`: `too_many_companies`, `too_many_agents`.
         """
         ...
 

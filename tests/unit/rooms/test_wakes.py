@@ -78,7 +78,30 @@ async def test_it_is_shown_the_room_that_its_company_may_see(tmp_path: Path) -> 
         assert [one["title"] for one in seen["tasks"]] == ["for the company"]
         assert seen["woken_by"]["text"] == "@clerk?"
         assert seen["you"] == f"{GLOBEX}/clerk"
+        assert seen["room"] == {"id": room.room, "name": ""}, "acme gave it its name, and no label would say so"
         assert "agent clerk of globex" in script.requests[0].instructions
+
+
+async def test_whoever_fills_a_room_up_keeps_no_wake_from_its_end(tmp_path: Path) -> None:
+    """What is shown of it fits into a log, and into what a model reads; what woke the agent is whole."""
+    script = Script([answer("here I am"), answer("the same")])
+    async with room_over(tmp_path, script) as room:
+        for number in range(50):
+            await room.write(Post("\x01" * 32_000, key=f"m{number}"))  # six bytes each as JSON
+            await room.write(Remember("\x02" * 32_000, key=f"l{number}"))
+            await room.write(OpenTask("\x03" * 32_000, GLOBEX, key=f"t{number}"))
+        assert (await room.ended(await room.post("@clerk, are you there?"))).state == "completed"
+        asked = "@clerk, " + "long " * 6_000
+        assert (await room.ended(await room.post(asked, key="long"))).state == "completed"
+    first, second = (shown(request) for request in script.requests)
+    assert first["messages"][-1]["text"] == "@clerk, are you there?"
+    for texts in ([one["text"] for one in first["messages"]], [one["text"] for one in first["memory"]]):
+        assert len(texts) == 50
+        assert texts[0].endswith("\n[cut: it has 32,000 characters]")
+        assert sum(map(len, texts)) < 100_000
+    assert len(first["tasks"][0]["title"]) == 32_000, "the oldest tasks first"
+    assert first["tasks"][-1]["title"].endswith("[cut: it has 32,000 characters]")
+    assert second["woken_by"]["text"] == asked
 
 
 async def test_what_cannot_be_done_is_refused_in_the_ledger_and_the_rest_is_done(tmp_path: Path) -> None:

@@ -42,6 +42,14 @@ WHERE room = :room AND company = :company AND name <> '';
 SELECT company, name, state, definition, on_crash, changed_ms FROM room_members
 WHERE room = :room AND state <> 'gone' ORDER BY company, name;
 
+-- name: room_companies
+-- The companies that are in a room, or were invited.
+SELECT company FROM room_members WHERE room = :room AND name = '' AND state <> 'gone' ORDER BY company;
+
+-- name: count_room_agents
+-- How many agents of a company are in a room.
+SELECT COUNT(*) AS n FROM room_members WHERE room = :room AND company = :company AND name <> '' AND state = 'joined';
+
 -- name: rooms_of
 -- The rooms that a company is in or may join; or the named one of them.
 SELECT r.id, r.name, r.company AS host, m.state, r.created_by, r.created_ms
