@@ -13,7 +13,7 @@ from engine_bench import file_bench_in
 from perdure.core import codec
 from perdure.core.items import ActInRoom, HoldAct
 from perdure.core.rights import Hold, hold_from_json
-from perdure.core.rooms import Act, Actor, ChangeTask, Leave, OpenTask, Post, Remember, SetRights
+from perdure.core.rooms import Act, Actor, ChangeTask, Invite, Join, Leave, OpenTask, Post, Remember, SetRights
 from perdure.engine.claim import Claimed
 from perdure.engine.expire import expire_approvals
 from perdure.engine.query import approvals_of, events_of, execution_view
@@ -24,7 +24,7 @@ from perdure.engine.rooms_snapshot import snapshot
 from perdure.engine.rooms_wake_acts import Acts, act_in_room
 from perdure.engine.sweep import Sweep
 from perdure.errors import Conflict, NotFound
-from room_bench import ACME, ANN, BOB, EVERYTHING, GLOBEX, RoomBench
+from room_bench import ACME, ANN, BOB, EVERYTHING, GLOBEX, STRANGER, RoomBench
 
 
 @pytest.fixture
@@ -36,12 +36,19 @@ def room(room: RoomBench) -> RoomBench:
 class HeldWake:
     """A wake of globex's bot that this process holds, and what it asks for."""
 
-    def __init__(self, room: RoomBench, *, steered: Sequence[str] = (ACME,)) -> None:
-        room.post(ANN, "@bot", key="k")
+    def __init__(
+        self,
+        room: RoomBench,
+        *,
+        steered: Sequence[str] = (ACME,),
+        secrets: Sequence[tuple[str, tuple[str, ...]]] = (),
+    ) -> None:
+        room.post(ANN, "@bot", key=f"k{len(room.acts())}")
         [self.claimed] = room.woken()
         self.room = room
         self.id = self.claimed.ref.execution
-        self.actor = Actor(GLOBEX, "bot", "agent", self.id, "msg_1", "acme/ann", 1, tuple(steered))
+        labels = tuple(steered), tuple(secrets)
+        self.actor = Actor(GLOBEX, "bot", "agent", self.id, "msg_1", "acme/ann", 1, *labels)
 
     def do(self, act: Act, address: str = "act 1", approvals: tuple[str, ...] = ()) -> dict[str, Any]:
         """Return what is recorded of an act."""
@@ -233,6 +240,46 @@ def test_what_an_agent_writes_keeps_the_label_of_what_was_before_it(room: RoomBe
     assert [one.steered_by for one in room.read(messages_view, ACME, EVERYTHING)] == [(), (ACME,)]
     assert [one.steered_by for one in room.read(memory_view, GLOBEX, EVERYTHING)] == [(ACME,)]
     assert [one.steered_by for one in room.read(tasks_view, GLOBEX, EVERYTHING)] == [(ACME,)]
+
+
+def test_the_owner_of_a_line_is_asked_before_whom_its_rule_would_show_it_to(room: RoomBench) -> None:
+    """Whoever is asked is shown the whole act; a host that holds everything must not come to read it that way."""
+    room.write(ANN, Invite(STRANGER.company))
+    room.write(STRANGER, Join())
+    say(room, ANN, {"name": "look", "then": "hold"})
+    wake = HeldWake(room, secrets=[(STRANGER.company, (GLOBEX,))])
+    assert [one.company for one in held_of(wake.do(Post("as they say", key="r")))] == [STRANGER.company, ACME]
+    own = HeldWake(room, secrets=[(GLOBEX, (GLOBEX,))])
+    kept = Remember("for ourselves", (GLOBEX,), key="m", salt="s")
+    assert [one.company for one in held_of(own.do(kept))] == [GLOBEX, ACME], "acme is asked, and so shown the line"
+
+
+def test_where_two_owners_may_not_read_each_others_lines_nobody_is_asked(room: RoomBench) -> None:
+    room.write(ANN, Invite(STRANGER.company))
+    room.write(STRANGER, Join())
+    wake = HeldWake(room, secrets=[(ACME, (GLOBEX,)), (STRANGER.company, (GLOBEX,))])
+    value = wake.do(Post("all that I know", key="r"))
+    assert value["refused"] == "not_allowed"
+    assert "it may hold lines of acme and initech" in value["why"]
+    say(room, ANN, {"name": "free", "then": "allow", "private": True})
+    assert [one.company for one in held_of(wake.do(Post("again", key="a"), "act 2"))] == [STRANGER.company]
+
+
+def test_who_may_read_a_line_is_asked_when_it_is_told_and_not_when_it_was_read(room: RoomBench) -> None:
+    wake = HeldWake(room, secrets=[(ACME, (ACME, GLOBEX))])
+    assert wake.do(Post("all here may read it", key="1"))["created"]
+    room.write(ANN, Invite(STRANGER.company))
+    [hold] = held_of(wake.do(Post("now one may not", key="2"), "act 2"))
+    assert (hold.company, hold.rule) == (ACME, "acme:default-private")
+
+
+def test_what_an_agent_keeps_of_anothers_line_keeps_its_owner(room: RoomBench) -> None:
+    """Else a line would be its reader's to tell as soon as the reader's agent had written it down once more."""
+    wake = HeldWake(room, secrets=[(ACME, (ACME, GLOBEX))])
+    wake.do(Remember("noted", (GLOBEX,), key="m", salt="s"))
+    wake.do(Remember("for all who may read it", key="a", salt="s"), "act 2")
+    kept = [one.steered_by for one in room.read(memory_view, GLOBEX, EVERYTHING)]
+    assert kept == [(ACME, "private:acme"), (ACME,)]
 
 
 def test_of_a_company_that_left_nothing_is_done(room: RoomBench) -> None:

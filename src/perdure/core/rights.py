@@ -9,7 +9,7 @@ document fits, `_default` holds.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
 from typing import Any, Literal, cast, get_args
@@ -132,6 +132,8 @@ class Refused:
 
 Verdict = Refused | tuple[Hold, ...]
 """Without holds: allowed."""
+Secrets = Sequence[tuple[str, tuple[str, ...]]]
+"""Owners and readers of lines that are for some companies alone."""
 
 
 # -- judging -----------------------------------------------------------------------------------------------------------
@@ -140,7 +142,7 @@ Verdict = Refused | tuple[Hold, ...]
 def judge(deed: Deed, host: str, documents: Mapping[str, Rights]) -> Verdict:
     """Say what becomes of an act. `documents`: of the companies in the room, those that have one."""
     holds: list[Hold] = []
-    for company in dict.fromkeys((deed.company, host, deed.for_company, *_named(deed), *deed.private)):
+    for company in dict.fromkeys((deed.company, *deed.private, host, deed.for_company, *_named(deed))):
         rule = _word_of(deed, company, documents.get(company, NO_RIGHTS)) if company else None
         if rule is None or rule.then == "allow":
             continue
@@ -151,6 +153,35 @@ def judge(deed: Deed, host: str, documents: Mapping[str, Rights]) -> Verdict:
         if all((hold.company, hold.approvers, hold.quorum) != (h.company, h.approvers, h.quorum) for h in holds):
             holds.append(hold)
     return tuple(holds)
+
+
+def in_turn(holds: Sequence[Hold], company: str, secrets: Secrets) -> tuple[Hold, ...] | Refused:
+    """Return the yeses that an act of a company needs in the order in which they are asked for.
+
+    Whoever is asked is shown the act. So first comes its own company, whose agent read all that may be in it; and an
+    owner of `secrets` that has a word is asked before all who may not read them. Refused where no order is like that.
+    """
+    left = sorted(holds, key=lambda hold: hold.company != company)
+    turns: list[Hold] = []
+    while left:
+        unsaid = [(owner, may) for owner, may in secrets if any(_is_word_of(hold, owner) for hold in left)]
+        found = next((hold for hold in left if hold.company == company or _may_see(hold, unsaid)), None)
+        if found is None:
+            owners = " and ".join(dict.fromkeys(owner for owner, _ in unsaid))
+            why = f"it may hold lines of {owners}, and whoever is asked first would be shown what is not theirs to read"
+            return Refused(left[0].rule, why)
+        left.remove(found)
+        turns.append(found)
+    return tuple(turns)
+
+
+def _may_see(hold: Hold, unsaid: Secrets) -> bool:
+    return all(hold.company in (owner, *may) or _is_word_of(hold, owner) for owner, may in unsaid)
+
+
+def _is_word_of(hold: Hold, owner: str) -> bool:
+    """Say whether a yes is a company's: said by its people, or by whom its rule names."""
+    return owner in (hold.company, hold.rule.partition(":")[0])
 
 
 def _named(deed: Deed) -> Iterable[str]:

@@ -85,7 +85,7 @@ class MemoryView:
     source: str
     at_ms: int
     steered_by: tuple[str, ...] = ()
-    """As of messages."""
+    """As of messages; and `private:` and a company, a line of which for some alone the agent had read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,9 @@ ROOM_ACT = "room."
 """What the name begins with under which an act is shown to whoever is asked for a yes. No tool's name has a dot."""
 EVERYBODY = "*"
 """As a reader: every company in the room, those to come included."""
+PRIVATE = "private:"
+"""What the label begins with of a line that an agent kept for some companies after it had read another company's line
+of that kind; then the name of that company, whose yes it still takes to tell it to others."""
 MAX_TEXT = 32_000
 """Characters of a message, a task's title or result, a memory line."""
 MAX_NAME = 200
@@ -249,7 +252,7 @@ class Actor:
     steered: tuple[str, ...] = ()
     """Whose text was before it, its own company's apart."""
     secrets: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Owners and readers of the lines before it that not all in the room may read."""
+    """Owners and readers of the lines before it that are for some companies alone."""
     word: str = ""
     """On whose yes it acts, where it needed one."""
 

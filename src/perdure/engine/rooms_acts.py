@@ -5,6 +5,7 @@ Runs under the lock of the room, so acts of one room follow each other. A refusa
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, assert_never
 
 from perdure.core import codec, states
@@ -13,6 +14,7 @@ from perdure.core.room_search import Source
 from perdure.core.rooms import (
     EVERYBODY,
     MOST_HOPS,
+    PRIVATE,
     Act,
     Actor,
     CallTool,
@@ -252,7 +254,7 @@ def _remember(tx: Tx, room: ExecutionRow, actor: Actor, act: Remember) -> Writte
     seq = note(tx, room, actor, RoomKind.REMEMBERED, id, digest)
     tx.run(
         "insert_room_memory",
-        **_wrote(tx, room, actor, (id, seq, digest)),
+        **_wrote(tx, room, replace(actor, steered=_kept_of(actor, readers)), (id, seq, digest)),
         text=act.text,
         source=act.source,
         salt=act.salt,
@@ -261,6 +263,12 @@ def _remember(tx: Tx, room: ExecutionRow, actor: Actor, act: Remember) -> Writte
     tx.many("insert_room_reader", [{**line, "company": reader} for reader in readers])
     index(tx, Source(room.id, actor.company, "memory", id, seq), {0: act.text}, readers)
     return Written(id, seq)
+
+
+def _kept_of(actor: Actor, readers: list[str]) -> tuple[str, ...]:
+    """Return whose text a line was kept of: of others' lines that are for some alone, too, while it is not for all."""
+    owners = [owner for owner, _ in actor.secrets if owner != actor.company] if EVERYBODY not in readers else []
+    return tuple(sorted({*actor.steered, *(f"{PRIVATE}{owner}" for owner in owners)}))
 
 
 def _readers(actor: Actor, act: Remember) -> list[str]:

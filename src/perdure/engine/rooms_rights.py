@@ -16,7 +16,7 @@ from perdure.core.approval import approval_to_text
 from perdure.core.codec import Json
 from perdure.core.events import Kind
 from perdure.core.items import ActInRoom, HoldAct
-from perdure.core.rights import Deed, Hold, Refused, Rights, judge, rights_from_text
+from perdure.core.rights import Deed, Hold, Refused, Rights, in_turn, judge, rights_from_text
 from perdure.core.room_views import RightsView
 from perdure.core.rooms import (
     EVERYBODY,
@@ -54,16 +54,28 @@ _UNSHOWN = ("key", "salt")
 
 
 def permitted(tx: Tx, room: ExecutionRow, actor: Actor, act: Act, ask: Ask | None) -> Actor | Held | PerdureError:
-    """Return in whose name, and on whose word, an act is done; or what it still needs, or why it may not be."""
-    return allowed(tx, room, actor, _deeds_of(tx, room.id, actor, act), ask)
+    """Return in whose name, and on whose word, an act is done; or what it still needs, or why it may not be.
+
+    Who is asked is shown the act, and so is told of it: the owners of lines that they may not read are asked before.
+    """
+    shown: set[str] = set()
+    while True:
+        deeds = _deeds_of(tx, room.id, actor, act, shown)
+        needed = _needed(tx, room, actor, deeds)
+        if isinstance(needed, PerdureError) or not actor.secrets or shown.issuperset(one.company for one in needed):
+            return _on_word(actor, deeds, needed, ask)
+        shown.update(one.company for one in needed)
 
 
-def allowed(
-    tx: Tx, room: ExecutionRow, actor: Actor, deeds: Sequence[Deed], ask: Ask | None = None
-) -> Actor | Held | PerdureError:
-    """As `permitted`, of what rules see in an act; all of it has to be allowed."""
+def allowed(tx: Tx, room: ExecutionRow, actor: Actor, deeds: Sequence[Deed]) -> Actor | Held | PerdureError:
+    """As `permitted`, of what rules see in what people do, for which nobody is asked."""
+    return _on_word(actor, deeds, _needed(tx, room, actor, deeds), None)
+
+
+def _needed(tx: Tx, room: ExecutionRow, actor: Actor, deeds: Sequence[Deed]) -> Held | PerdureError:
+    """Return the yeses that deeds need, in the order in which they are asked for; or why they may not be done."""
     if not deeds:
-        return actor
+        return ()
     if stopped := stop_on(tx, room.id, actor.company, actor.name if actor.kind == "agent" else ""):
         return Conflict(stopped, code=STOPPED)
     found = tx.row("room", room=room.id)
@@ -74,13 +86,23 @@ def allowed(
         if isinstance(verdict, Refused):
             return _not_allowed(deed, verdict)
         holds += [hold for hold in verdict if not any(_same_word(hold, one) for one in holds)]
-    if not holds:
-        return actor
     if gone := next((h for h in holds if standing(tx, room.id, h.company) != states.Membership.JOINED), None):
         return _not_allowed(deeds[0], Refused(gone.rule, f"{gone.company}, whose yes it needs, is not in the room"))
+    turns = in_turn(holds, actor.company, actor.secrets)
+    return _not_allowed(deeds[0], turns) if isinstance(turns, Refused) else turns
+
+
+def _on_word(
+    actor: Actor, deeds: Sequence[Deed], needed: Held | PerdureError, ask: Ask | None
+) -> Actor | Held | PerdureError:
+    """Look whether the yeses that are needed were given."""
+    if isinstance(needed, PerdureError):
+        return needed
+    if not needed:
+        return actor
     if ask is None:
-        return _asks_nobody(deeds[0], holds)
-    word = ask(tuple(holds))
+        return _asks_nobody(deeds[0], needed)
+    word = ask(needed)
     return replace(actor, word=word) if isinstance(word, str) else word
 
 
@@ -115,9 +137,13 @@ def _not_allowed(deed: Deed, refused: Refused) -> Conflict:
     )
 
 
-def _deeds_of(tx: Tx, room: str, actor: Actor, act: Act) -> tuple[Deed, ...]:
-    """Return an act as rules see it, which may be more than one thing; nothing for what rules are not about."""
-    everybody = tuple(dict.fromkeys(owner for owner, _ in actor.secrets))
+def _deeds_of(tx: Tx, room: str, actor: Actor, act: Act, shown: set[str]) -> tuple[Deed, ...]:
+    """Return an act as rules see it, which may be more than one thing; nothing for what rules are not about.
+
+    `shown`: companies that are asked, and so are told of it, too.
+    """
+    there = _there(tx, room) if actor.secrets else set[str]()
+    everybody = _private(actor, there)
     match act:
         case Post(text, to):
             meant = targets(tx, room, actor, to, text)
@@ -130,11 +156,10 @@ def _deeds_of(tx: Tx, room: str, actor: Actor, act: Act) -> tuple[Deed, ...]:
         case ChangeTask(_, verb, result):
             return (_deed("update_task", actor, (verb,), everybody if result else ()),)
         case Remember(_, readers):
-            told = {actor.company, *readers}
-            private = (owner for owner, may in actor.secrets if EVERYBODY in told or not told <= {owner, *may})
-            return (_deed("remember", actor, readers, tuple(dict.fromkeys(private))),)
+            private = everybody if EVERYBODY in readers else _private(actor, {actor.company, *readers, *shown})
+            return (_deed("remember", actor, readers, private),)
         case ShareFile():
-            return (deed_of_file(actor),)
+            return (_deed("share_file", actor, (), everybody),)
         case CallTool(tool, args):
             call = replace(_deed("call_tool", actor, (tool,), everybody), amount=amount_in(args))
             return (call, replace(call, act="spend")) if call.amount else (call,)
@@ -145,8 +170,18 @@ def _deeds_of(tx: Tx, room: str, actor: Actor, act: Act) -> tuple[Deed, ...]:
 
 
 def deed_of_file(actor: Actor) -> Deed:
-    """Return, as rules see it, that a file is put where everybody in the room may read it."""
-    return _deed("share_file", actor, (), tuple(dict.fromkeys(owner for owner, _ in actor.secrets)))
+    """Return, as rules see it, that a person puts a file where everybody in the room may read it."""
+    return _deed("share_file", actor, (), ())
+
+
+def _there(tx: Tx, room: str) -> set[str]:
+    """Return the companies that read what all in a room may read, now: also those that came since a wake read it."""
+    return {row["company"] for row in tx.rows("room_companies", room=room)}
+
+
+def _private(actor: Actor, told: set[str]) -> tuple[str, ...]:
+    """Return whose lines are given away where these are told what the actor may have of them."""
+    return tuple(dict.fromkeys(owner for owner, may in actor.secrets if not told <= {owner, *may}))
 
 
 def amount_in(args: Mapping[str, Json]) -> float:

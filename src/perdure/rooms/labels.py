@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from perdure.core.rooms import EVERYBODY
+from perdure.core.rooms import EVERYBODY, PRIVATE
 
 FILES = "passages"
 """Where the room as it is read has text of files: data, whoever put them there."""
@@ -25,7 +25,8 @@ class Labels:
     """Others than the own company whose text was shown, `file:` and the id for files, `tool:` and the name for tools,
     sorted."""
     secrets: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """(owner, readers) of lines shown that not all may read, sorted."""
+    """(owner, readers) of lines shown that are for some companies alone, sorted, and of what was kept of such a line of
+    others. Whether all in the room may read one is asked when something is done: somebody may have come by then."""
 
 
 def labels_of(room: Room, company: str, heard: Iterable[str] = ()) -> Labels:
@@ -36,13 +37,21 @@ def labels_of(room: Room, company: str, heard: Iterable[str] = ()) -> Labels:
     for one in room.get(FILES, ()):
         steered |= {f"file:{one['id']}", *sources_of(one, company)}
     steered |= {f"tool:{one}" for one in heard}
-    secrets = {(owner_of(one), tuple(one["readers"])) for one in withheld(room)}
+    secrets = {secret for one in room["memory"] if _for_some(one) for secret in _secrets_in(one)}
     return Labels(tuple(sorted(steered)), tuple(sorted(secrets)))
 
 
 def sources_of(item: Room, company: str) -> set[str]:
     """Return whose text an item is, or was written under: content keeps its label, whoever passes it on."""
-    return {owner_of(item), *item.get("steered_by", ())} - {company}
+    labels = (one for one in item.get("steered_by", ()) if not one.startswith(PRIVATE))
+    return {owner_of(item), *labels} - {company}
+
+
+def _secrets_in(line: Room) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield whose a line is that is for some alone, and whose lines of that kind it was kept of, with its readers."""
+    kept_of = (one.removeprefix(PRIVATE) for one in line.get("steered_by", ()) if one.startswith(PRIVATE))
+    for owner in (owner_of(line), *kept_of):
+        yield owner, tuple(line["readers"])
 
 
 def items_of(room: Room) -> Iterator[Room]:
@@ -71,5 +80,8 @@ def without(room: Room) -> Room:
 
 
 def _secret(line: Room, there: set[str]) -> bool:
-    readers = line.get("readers", (EVERYBODY,))
-    return EVERYBODY not in readers and not there <= {owner_of(line), *readers}
+    return _for_some(line) and not there <= {owner_of(line), *line["readers"]}
+
+
+def _for_some(line: Room) -> bool:
+    return EVERYBODY not in line.get("readers", (EVERYBODY,))

@@ -8,7 +8,18 @@ from typing import Any
 import pytest
 
 from perdure.core import codec
-from perdure.core.rights import DAYS_7_MS, Deed, Hold, Refused, Rights, Verdict, judge, rights_from_text, rights_to_text
+from perdure.core.rights import (
+    DAYS_7_MS,
+    Deed,
+    Hold,
+    Refused,
+    Rights,
+    Verdict,
+    in_turn,
+    judge,
+    rights_from_text,
+    rights_to_text,
+)
 from perdure.errors import InvalidInput
 
 ACME, GLOBEX, INITECH = "acme", "globex", "initech"
@@ -146,3 +157,35 @@ def test_a_document_is_what_it_was_after_it_was_written_down() -> None:
     by = {"company": "acme", "role": "buyers", "quorum": 2, "expires_seconds": 60}
     rights = said(rule("hold", "a", acts=["spend"], above=5, by=by), rule("refuse", "b"), buyers=["ann"])
     assert rights_from_text(rights_to_text(rights)) == rights
+
+
+def default(company: str, rule: str = "default-private") -> Hold:
+    return Hold(company, f"{company}:{rule}")
+
+
+def turns(secrets: list[tuple[str, tuple[str, ...]]], *holds: Hold) -> list[str] | None:
+    """Return who is asked, in which order; None if nobody can be."""
+    found = in_turn(holds, GLOBEX, secrets)
+    return None if isinstance(found, Refused) else [one.company for one in found]
+
+
+def test_the_owners_of_private_lines_are_asked_before_whom_they_would_be_shown_to() -> None:
+    host, owner, own = default(ACME, "look"), default(INITECH), default(GLOBEX, "ask")
+    theirs = (INITECH, (GLOBEX,))
+    assert turns([theirs], host, owner) == [INITECH, ACME]
+    assert turns([theirs], host, owner, own) == [GLOBEX, INITECH, ACME], "its own company has read all of it"
+    assert turns([(INITECH, (GLOBEX, ACME))], host, owner) == [ACME, INITECH], "who may read it may be asked first"
+    assert turns([], host, own) == [GLOBEX, ACME]
+
+
+def test_of_two_owners_one_that_reads_the_others_lines_is_asked_first_and_else_neither_is() -> None:
+    one, other = default(INITECH), default(ACME)
+    assert turns([(INITECH, (GLOBEX,)), (ACME, (GLOBEX, INITECH))], other, one) == [INITECH, ACME]
+    assert turns([(INITECH, (GLOBEX,)), (ACME, (GLOBEX,))], other, one) is None
+    assert turns([(INITECH, (GLOBEX,)), (ACME, (GLOBEX,))], one) == [INITECH], "acme allows it without a word"
+
+
+def test_whom_an_owner_itself_names_may_be_shown_its_lines() -> None:
+    named = Hold(ACME, f"{INITECH}:ask-acme")
+    assert turns([(INITECH, (GLOBEX,))], named) == [ACME]
+    assert turns([(INITECH, (GLOBEX,)), (ACME, (GLOBEX,))], named, default(ACME, "ask")) == [ACME, ACME]

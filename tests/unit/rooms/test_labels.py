@@ -68,11 +68,20 @@ def test_lines_that_not_all_may_read_are_shown_on_the_agents_wish_alone() -> Non
         line("own", "globex/bob", "globex"),
     ]
     held = room(memory=lines, messages=[message("hello")])
-    assert labels_of(held, GLOBEX) == Labels(("acme",), (("globex", ("globex",)),))
-    assert labels_of(without(held), GLOBEX) == Labels(("acme",))
+    both = ("acme", ("acme", "globex"))
+    assert labels_of(held, GLOBEX) == Labels(("acme",), (both, ("globex", ("globex",))))
+    assert labels_of(without(held), GLOBEX) == Labels(("acme",), (both,))
     said = codec.decode(shown(held, GLOBEX))
     assert (len(said["memory"]), said["withheld"]) == (2, 1)
     assert [one["text"] for one in codec.decode(recalled(held, GLOBEX))] == ["own"]
+
+
+def test_what_was_kept_of_anothers_line_is_still_theirs_to_tell() -> None:
+    kept = line("noted", "globex/clerk", "globex", steered_by=["acme", "private:acme"])
+    held = room(memory=[kept])
+    assert labels_of(held, GLOBEX) == Labels(("acme",), (("acme", ("globex",)), ("globex", ("globex",))))
+    assert labels_of(without(held), GLOBEX) == Labels()
+    assert "data from globex/clerk, acme]]" in recalled(held, GLOBEX)
 
 
 @pytest.mark.anyio
