@@ -18,7 +18,17 @@ from perdure.engine.companies import (
 )
 from perdure.engine.keys import AddKey, Principal, add_key, principal_of
 from perdure.engine.logins import AddLink, Redeem, add_link, redeem, session_of
-from perdure.engine.rooms_stops import STOPPED, HaltWake, Whom, halt_wake, stop_on, stops_view
+from perdure.engine.rooms_stops import (
+    STOPPED,
+    HaltWake,
+    Start,
+    Started,
+    Whom,
+    halt_wake,
+    start_in_room,
+    stop_on,
+    stops_view,
+)
 from perdure.errors import Conflict, NotFound
 from perdure.store.protocol import Reads
 from room_bench import ACME, ANN, BOB, GLOBEX, RoomBench
@@ -41,7 +51,8 @@ def second(room: RoomBench) -> str:
 
 
 def told(room: RoomBench, company: str = GLOBEX, actor: Actor = BOB, *, lift: bool = False) -> CompanyStopped:
-    done: Stopped = room.bench.do(stop_company, StopCompany(company, actor, "too loud", lift))
+    done = room.bench.do(stop_company, StopCompany(company, actor, "too loud", lift))
+    assert isinstance(done, Stopped)
     assert not done.left
     return done.told
 
@@ -73,9 +84,41 @@ def test_the_ledger_of_each_room_says_who_stopped_whom_and_members_see_it(room: 
         return [(one.member, one.by, one.everywhere) for one in stops_view(reads, room.room)]
 
     assert room.bench.read(look) == [(GLOBEX, "default/admin", True)]
-    told(room, lift=True)
+    told(room, actor=ADMIN, lift=True)
     assert room.acts()[-1] == "started"
     assert room.bench.read(look) == []
+
+
+@pytest.mark.parametrize("first", [False, True], ids=["by the admin alone", "by itself before"])
+def test_what_whoever_runs_the_server_has_stopped_a_company_does_not_let_go_on(room: RoomBench, first: bool) -> None:
+    """A key that leaked stops and starts like every other one of its company's."""
+    if first:
+        told(room)
+    assert told(room, actor=ADMIN).changed
+    refused = room.bench.do(stop_company, StopCompany(GLOBEX, BOB, lift=True))
+    assert isinstance(refused, Conflict)
+    assert (refused.code, "default alone lets it go on" in refused.message) == ("not_yours", True)
+    assert room.write(BOB, Post("hello", key="k")).code == STOPPED
+    assert told(room).changed is False, "nor is it its own by its saying it, too"
+    assert isinstance(room.bench.do(stop_company, StopCompany(GLOBEX, BOB, lift=True)), Conflict)
+    assert told(room, actor=ADMIN, lift=True).changed
+    assert room.write(BOB, Post("hello", key="k")).created
+
+
+@pytest.mark.parametrize("first", [False, True], ids=["by the host alone", "by itself before"])
+@pytest.mark.parametrize("member", [GLOBEX, f"{GLOBEX}/bot"])
+def test_what_the_host_has_stopped_a_company_does_not_let_go_on(room: RoomBench, member: str, first: bool) -> None:
+    if first:
+        assert room.write(BOB, Stop(member)).created
+    assert room.write(ANN, Stop(member)).created
+    refused = room.bench.do(start_in_room, Start(room.room, BOB, member))
+    assert isinstance(refused, Conflict)
+    assert (refused.code, "stopped by acme/ann" in refused.message) == ("not_yours", True)
+    assert not room.write(BOB, Stop(member)).created
+    assert isinstance(room.bench.do(start_in_room, Start(room.room, BOB, member)), Conflict)
+    assert isinstance(room.bench.do(start_in_room, Start(room.room, ANN, member)), Started)
+    room.write(BOB, Stop(member))
+    assert isinstance(room.bench.do(start_in_room, Start(room.room, BOB, member)), Started), "its own stop it lifts"
 
 
 def test_wakes_that_it_paused_go_on_in_all_rooms_but_where_another_stop_holds(room: RoomBench) -> None:

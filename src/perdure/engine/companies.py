@@ -16,7 +16,7 @@ from perdure.engine.keys import KEYS
 from perdure.engine.logins import LINK, SESSION
 from perdure.engine.rooms import room_ref
 from perdure.engine.rooms_ledger import note
-from perdure.engine.rooms_stops import halt_all, let_go_on, live_wakes, stop_on
+from perdure.engine.rooms_stops import halt_all, let_go_on, live_wakes, not_theirs_to_lift, stop_on
 from perdure.errors import Conflict, NotFound
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import EVERY_COMPANY, Reads, Ref, Row
@@ -106,9 +106,10 @@ def _is(row: Row, id: str) -> bool:
 
 
 @operation()
-def stop_company(tx: Tx, rows: Sequence[StopCompany]) -> Steps[Stopped]:
+def stop_company(tx: Tx, rows: Sequence[StopCompany]) -> Steps[Stopped | Conflict]:
     """Stop companies in all rooms, or let them go on, and say so in the ledger of each of their rooms.
 
+    What whoever runs the server has stopped a company does not let go on by itself (`not_yours`).
     All their rooms are locked, so no act of theirs is under way when a stop is committed. What they came into meanwhile
     is looked at when it is asked for again.
     """
@@ -138,8 +139,10 @@ def _live(tx: Tx, company: str, rooms: Mapping[str, Sequence[str]]) -> list[Row]
 
 
 def _stop(tx: Tx, row: StopCompany) -> Stopped:
-    by = {"by_company": row.actor.company, "by_name": row.actor.name}
-    new = tx.run("put_company_stop", company=row.company, **by, reason=row.reason, now_ms=tx.now_ms)
+    said = {"company": row.company, "by_company": row.actor.company, "by_name": row.actor.name, "reason": row.reason}
+    new = tx.run("put_company_stop", **said, now_ms=tx.now_ms)
+    if row.actor.company != row.company:
+        new += tx.run("take_company_stop", **said, now_ms=tx.now_ms)
     told = _told(tx, row, bool(new), 0, left=False)
     for ledger in (tx.execution(room) for room in _rooms(tx, row.company)):
         if ledger is not None:
@@ -147,7 +150,10 @@ def _stop(tx: Tx, row: StopCompany) -> Stopped:
     return told
 
 
-def _let_go(tx: Tx, row: StopCompany) -> Stopped:
+def _let_go(tx: Tx, row: StopCompany) -> Stopped | Conflict:
+    known = tx.row("company_stop", company=row.company)
+    if known is not None and row.actor.company == row.company != known["by_company"]:
+        return not_theirs_to_lift(row.company, known)
     lifted = tx.run("delete_company_stop", company=row.company)
     went_on, left = 0, False
     for one in _halted(tx, row.company):

@@ -92,13 +92,21 @@ def stop_on(reads: Reads | Tx, room: str, company: str, agent: str) -> str:
 
 
 def stop(tx: Tx, room: ExecutionRow, actor: Actor, act: Stop) -> Whom | PerdureError | None:
-    """Stop somebody; None if they were."""
+    """Stop somebody; None if they were. What the host stops takes the place of what the company itself had stopped."""
     whom = _whom(tx, room.id, actor, act.member)
     if not isinstance(whom, Whom):
         return whom
-    given = {"room": room.id, "company": whom.company, "agent": whom.agent, "reason": act.reason}
-    new = tx.run("put_stop", **given, by_company=actor.company, by_name=actor.name, now_ms=tx.now_ms)
-    return whom if new else None
+    given = {"room": room.id, "company": whom.company, "agent": whom.agent}
+    known = tx.row("room_stop", **given)
+    if known is not None and known["by_company"] != actor.company and _hosts(tx, room.id, actor):
+        tx.run("delete_stop", **given)
+    by = {"by_company": actor.company, "by_name": actor.name}
+    return whom if tx.run("put_stop", **given, **by, reason=act.reason, now_ms=tx.now_ms) else None
+
+
+def _hosts(tx: Tx, room: str, actor: Actor) -> bool:
+    found = tx.row("room", room=room)
+    return found is not None and found["company"] == actor.company
 
 
 def live_wakes(tx: Tx, room: str) -> list[Row]:
@@ -124,8 +132,7 @@ def _whom(tx: Tx, room: str, actor: Actor, member: str) -> Whom | PerdureError:
     """Return whom a name means, if this actor may stop and start them: of its own company, or as host."""
     if actor.kind == "agent":
         return Conflict("agents stop and start nobody.", code="not_allowed")
-    found = tx.row("room", room=room)
-    host = found is not None and found["company"] == actor.company
+    host = _hosts(tx, room, actor)
     if not member:
         return Whom() if host else Conflict(f"only the host of room {room} may stop or start it.", code="not_the_host")
     whom = Whom(*names_in(member))
@@ -162,7 +169,11 @@ def _start(tx: Tx, row: Start) -> Started | PerdureError:
     whom = _whom(tx, row.room, row.actor, row.member)
     if not isinstance(whom, Whom):
         return whom
-    lifted = tx.run("delete_stop", room=row.room, company=whom.company, agent=whom.agent)
+    given = {"room": row.room, "company": whom.company, "agent": whom.agent}
+    known = tx.row("room_stop", **given)
+    if known is not None and known["by_company"] != row.actor.company and not _hosts(tx, row.room, row.actor):
+        return not_theirs_to_lift(str(whom), known)
+    lifted = tx.run("delete_stop", **given)
     seq = note(tx, ledger, row.actor, RoomKind.STARTED, str(whom)) if lifted else 0
     went_on = left = 0
     for one in _halted(tx, row):
@@ -173,6 +184,12 @@ def _start(tx: Tx, row: Start) -> Started | PerdureError:
         else:
             went_on += let_go_on(tx, one["execution"], row.actor.name)
     return Started(seq, went_on, left)
+
+
+def not_theirs_to_lift(whom: str, known: Row) -> Conflict:
+    """Say that somebody else has stopped them: whoever is stopped could else go on as they like."""
+    by = f"{known['by_company']}/{known['by_name']}"
+    return Conflict(f"{whom} was stopped by {by}, and {known['by_company']} alone lets it go on.", code="not_yours")
 
 
 def _is_there(tx: Tx, one: Row) -> bool:

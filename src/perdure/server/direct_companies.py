@@ -64,7 +64,7 @@ class DirectCompanies:
     async def _until_told(self, row: StopCompany) -> CompanyStopped:
         rooms, wakes, changed = 0, 0, False
         while True:
-            done: Stopped = await self._bridge.run(stop_company, row)
+            done: Stopped = await self._bridge.ask(stop_company, row)
             told = done.told
             rooms, wakes, changed = rooms + told.rooms, wakes + told.wakes, changed or told.changed
             if not done.left:

@@ -69,6 +69,10 @@ INSERT INTO room_stops (room, company, agent, by_company, by_name, reason, at_ms
 VALUES (:room, :company, :agent, :by_company, :by_name, :reason, :now_ms)
 ON CONFLICT (room, company, agent) DO NOTHING;
 
+-- name: room_stop
+-- Who has stopped somebody in a room.
+SELECT by_company, by_name FROM room_stops WHERE room = :room AND company = :company AND agent = :agent;
+
 -- name: delete_stop
 -- Let them go on.
 DELETE FROM room_stops WHERE room = :room AND company = :company AND agent = :agent;
@@ -111,6 +115,15 @@ WHERE company = :company AND why = 'stopped' ORDER BY execution;
 INSERT INTO company_stops (company, by_company, by_name, reason, at_ms)
 VALUES (:company, :by_company, :by_name, :reason, :now_ms)
 ON CONFLICT (company) DO NOTHING;
+
+-- name: take_company_stop
+-- Have a stop that a company has set itself be somebody else's.
+UPDATE company_stops SET by_company = :by_company, by_name = :by_name, reason = :reason, at_ms = :now_ms
+WHERE company = :company AND by_company = company AND by_company <> :by_company;
+
+-- name: company_stop
+-- Who has stopped a company in all rooms.
+SELECT by_company, by_name FROM company_stops WHERE company = :company;
 
 -- name: delete_company_stop
 -- Let it go on.
