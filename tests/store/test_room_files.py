@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from engine_bench import file_bench_in
 from perdure.core.room_files import CHUNK_BYTES, MAX_ROOM_BYTES, NewFile, blob_of, chunks_of
-from perdure.core.rooms import Actor, Leave, Stop, Written
+from perdure.core.rooms import Actor, Leave, ShareFile, Stop, Written
 from perdure.engine import room_file_rows, room_files
 from perdure.engine.room_files import (
+    UNUSED_MS,
     PutChunk,
     PutFile,
     file_chunk,
@@ -96,8 +100,67 @@ def test_chunks_of_no_file_are_forgotten_in_time_and_those_of_files_are_not(
     assert room.read(file_chunk, ACME, done.id, 0) == b"kept"
 
 
+def test_a_file_that_an_agent_shares_is_what_it_declared_whatever_was_sent_before(room: RoomBench) -> None:
+    """What is approved is a text; nobody may lay other bytes under its fingerprint first."""
+    for number, other in enumerate((b"another plan", b"and more")):
+        text = base64.b64encode(other).decode()
+        room.bench.do(put_chunk, PutChunk(room.room, GLOBEX, blob_of(b"the plan"), number, text))
+    room.agent(BOB, "bot")
+    done = room.write(BOB, ShareFile("plan.txt", "the plan", key="s"))
+    assert room.read(file_chunk, ACME, done.id, 0) == b"the plan"
+    assert room.write(BOB, ShareFile("again.txt", "the plan", key="a")).created
+    assert room.read(file_chunk, ACME, done.id, 0) == b"the plan"
+
+
+def test_no_file_is_made_of_chunks_that_were_forgotten_after_they_were_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with file_bench_in(tmp_path) as bench:
+        room = RoomBench(bench)
+        file = NewFile("plan.txt", send(room, ANN, b"the plan"), 8, key="k")
+        sent = room.read(room_files.sent_bytes, ACME, file)
+        row = PutFile(room.room, ANN, file, "text", "the plan", sent.sent_ms)
+        bench.clock.advance(UNUSED_MS / 1000 + 1)
+        send(room, ANN, b"something else")
+        assert _code(bench.do(put_file, row)) == "file_incomplete"
+        text = base64.b64encode(b"another!").decode()
+        bench.do(put_chunk, PutChunk(room.room, ACME, file.blob, 0, text))
+        assert _code(bench.do(put_file, row)) == "file_incomplete", "what is there now is not what was looked at"
+        assert room.read(files_view, ACME, EVERYTHING) == []
+
+
+def _code(refused: Any) -> str:
+    return str(refused.code)
+
+
 def _chunk(reads: Any, _company: str, _room: str, row: Any) -> Any:
     return reads.row("room_chunk", **row)
+
+
+def test_of_chunks_that_no_file_is_made_of_a_room_takes_so_many_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room_files, "MOST_UNUSED", 2)
+    with file_bench_in(tmp_path) as bench:
+        room = RoomBench(bench)
+        put(room, ANN, "kept.txt", b"kept")
+        for content in (b"1", b"2", b"3"):
+            send(room, ANN, content)
+        assert [_chunk_of(room, content) is not None for content in (b"1", b"2", b"3")] == [True, True, False]
+        more = PutChunk(room.room, ACME, blob_of(b"1"), 1, "eA==")
+        assert _code(bench.do(put_chunk, more)) == "too_many_chunks"
+        assert bench.do(put_chunk, replace(more, number=0)) is False, "what is there may be sent again"
+        assert isinstance(put(room, BOB, "b.txt", b"of another company"), Written)
+        assert isinstance(put(room, ANN, "one.txt", b"1"), Written), "it is there"
+        send(room, ANN, b"3")
+        bench.clock.advance(UNUSED_MS / 1000 + 1)
+        send(room, ANN, b"4")
+        kept = [content for content in (b"1", b"2", b"3", b"4") if _chunk_of(room, content) is not None]
+        assert kept == [b"1", b"4"]
+
+
+def _chunk_of(room: RoomBench, content: bytes) -> Any:
+    return room.read(_chunk, ACME, {"room": room.room, "company": ACME, "blob": blob_of(content), "number": 0})
 
 
 def test_a_room_takes_so_much_and_no_more(room: RoomBench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,13 +18,15 @@ from perdure.engine.rooms import room_ref
 from perdure.engine.rooms_members import missing_room, seated, standing
 from perdure.engine.rooms_read import Window, check_joined
 from perdure.engine.rooms_rights import allowed, deed_of_file
-from perdure.errors import InvalidInput, NotFound, PerdureError
+from perdure.errors import InvalidInput, LimitExceeded, NotFound, PerdureError
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Reads, Row
 from perdure.store.tx import Tx
 
 UNUSED_MS = 24 * 3600 * 1000
 """After this, chunks that no file was made of are forgotten when their company sends others."""
+MOST_UNUSED = 400
+"""Chunks of a company in a room that no file was made of: as many as all files of a room have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +54,48 @@ class PutFile:
     file: NewFile
     text_state: str
     text: str
+    sent_ms: int | None = None
+    """Of the bytes that were looked at, as `Sent` has it. None: they are taken as they are."""
 
     @property
     def size(self) -> int:
         return len(self.text)
 
 
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The bytes that a company has sent for a file."""
+
+    content: bytes
+    sent_ms: int
+    """When their chunks were sent, all times together: one that was forgotten and sent anew makes another sum."""
+
+
 @operation()
-def put_chunk(tx: Tx, rows: Sequence[PutChunk]) -> Steps[bool | NotFound]:
+def put_chunk(tx: Tx, rows: Sequence[PutChunk]) -> Steps[bool | NotFound | LimitExceeded]:
     """Keep pieces of bytes for members. The same again changes nothing."""
     yield ()
     return [_put_chunk(tx, row) for row in rows]
 
 
-def _put_chunk(tx: Tx, row: PutChunk) -> bool | NotFound:
+def _put_chunk(tx: Tx, row: PutChunk) -> bool | NotFound | LimitExceeded:
     tx.speak_for(row.company)
     if standing(tx, row.room, row.company) != states.Membership.JOINED:
         return missing_room(row.room)
-    whose = {"room": row.room, "company": row.company}
-    if row.number == 0:
-        tx.run("drop_room_chunks", **whose, before=tx.now_ms - UNUSED_MS)
+    whose, long_ago = {"room": row.room, "company": row.company}, tx.now_ms - UNUSED_MS
+    there = {one["number"] for one in tx.rows("room_chunk_numbers", **whose, blob=row.blob)}
+    if row.number in there:
+        return False
+    if not there:
+        tx.run("drop_room_chunks", **whose, before=long_ago)
+    unused = tx.row("count_unused_chunks", **whose, since=long_ago)
+    if unused is not None and unused["n"] >= MOST_UNUSED:
+        return LimitExceeded(
+            f"{row.company} has sent {MOST_UNUSED} chunks into room {row.room} that it has made no file of, the most "
+            "that are kept. Make the files, or wait: after a day they are forgotten.",
+            code="too_many_chunks",
+            limit=MOST_UNUSED,
+        )
     return bool(tx.run("insert_room_chunk", **whose, blob=row.blob, number=row.number, data=row.data, now_ms=tx.now_ms))
 
 
@@ -91,7 +115,20 @@ def _put_file(tx: Tx, row: PutFile) -> Written | PerdureError:
     may = allowed(tx, ledger, row.actor, (deed_of_file(row.actor),))
     if isinstance(may, PerdureError):
         return may
+    if row.sent_ms is not None and not _still_there(tx, row):
+        return InvalidInput(
+            f"file {row.file.name[:80]!r}: chunks of it were forgotten meanwhile, a day after they had been sent. Send "
+            "all again, then make the file of them.",
+            code="file_incomplete",
+        )
     return write_file(tx, ledger, row.actor, row.file, row.text_state, row.text)
+
+
+def _still_there(tx: Tx, row: PutFile) -> bool:
+    """Say whether the chunks are those that were looked at: outside of this transaction, and that took its time."""
+    blob = {"room": row.room, "company": row.actor.company, "blob": row.file.blob}
+    found = tx.row("room_chunks_sent", **blob, chunks=row.file.chunks)
+    return found is not None and (found["n"], found["sent_ms"]) == (row.file.chunks, row.sent_ms)
 
 
 # -- what is read ------------------------------------------------------------------------------------------------------
@@ -132,32 +169,35 @@ def passages_view(reads: Reads, company: str, room: str, file: str, first: int, 
 def file_chunk(reads: Reads, company: str, room: str, file: str, number: int) -> bytes:
     """Return a piece of a file's bytes. Raises `NotFound`."""
     one = file_view(reads, company, room, file)
-    data = _chunk(reads, room, one.company, one.blob, number)
-    if data is None:
+    row = _chunk(reads, room, one.company, one.blob, number)
+    if row is None:
         raise NotFound(f"file {file[:80]} has no chunk {number}.", file=file[:80], number=number)
-    return data
+    return _data_of(row)
 
 
-def sent_bytes(reads: Reads, company: str, room: str, file: NewFile) -> bytes:
+def sent_bytes(reads: Reads, company: str, room: str, file: NewFile) -> Sent:
     """Return the bytes that a company has sent for a file. Raises `NotFound`, `InvalidInput` (`file_incomplete`)."""
     check_joined(reads, company, room)
-    pieces: list[bytes] = []
+    rows: list[Row] = []
     for number in range(file.chunks):
-        data = _chunk(reads, room, company, file.blob, number)
-        if data is None:
+        row = _chunk(reads, room, company, file.blob, number)
+        if row is None:
             raise InvalidInput(
                 f"file {file.name[:80]!r}: chunk {number} of {file.chunks} has not been sent. Send all, then make the "
                 "file of them.",
                 code="file_incomplete",
                 number=number,
             )
-        pieces.append(data)
-    return b"".join(pieces)
+        rows.append(row)
+    return Sent(b"".join(map(_data_of, rows)), sum(row["at_ms"] for row in rows))
 
 
-def _chunk(reads: Reads, room: str, company: str, blob: str, number: int) -> bytes | None:
-    row = reads.row("room_chunk", room=room, company=company, blob=blob, number=number)
+def _chunk(reads: Reads, room: str, company: str, blob: str, number: int) -> Row | None:
+    return reads.row("room_chunk", room=room, company=company, blob=blob, number=number)
+
+
+def _data_of(row: Row) -> bytes:
     try:
-        return None if row is None else base64.b64decode(row["data"], validate=True)
+        return base64.b64decode(row["data"], validate=True)
     except (binascii.Error, ValueError):
         return b""  # the fingerprint of the whole tells

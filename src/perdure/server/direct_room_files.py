@@ -35,7 +35,8 @@ class DirectRoomFiles(DirectRooms):
 
     async def put_room_file(self, room: str, file: NewFile, *, by: str = "") -> Written:
         check_file(file)
-        content = await self._read(partial(sent_bytes, company=self._company, room=room, file=file))
+        sent = await self._read(partial(sent_bytes, company=self._company, room=room, file=file))
+        content = sent.content
         if len(content) != file.size or blob_of(content) != file.blob:
             raise InvalidInput(
                 f"file {file.name[:80]!r}: what was sent has {len(content):,} bytes and SHA-256 {blob_of(content)}; "
@@ -44,7 +45,8 @@ class DirectRoomFiles(DirectRooms):
             )
         found = await text_of(content, self._clock)
         named = file if file.key else replace(file, key=self._chance())
-        return await self._bridge.ask(put_file, PutFile(room, self._actor(by), named, found.state, found.text))
+        row = PutFile(room, self._actor(by), named, found.state, found.text, sent.sent_ms)
+        return await self._bridge.ask(put_file, row)
 
     async def room_files(
         self, room: str, *, after: int = 0, limit: int = 200, name: str = "", versions: bool = False

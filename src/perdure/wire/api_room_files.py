@@ -16,13 +16,16 @@ class RoomFilesApi(Protocol):
     """
 
     async def put_room_chunk(self, room: str, blob: str, number: int, data: bytes) -> None:
-        """Send a chunk. Raises `InvalidInput` (`bad_file`)."""
+        """Send a chunk.
+
+        Raises `InvalidInput` (`bad_file`); `LimitExceeded` (`too_many_chunks`) if no file was made of too many others.
+        """
         ...
 
     async def put_room_file(self, room: str, file: NewFile, *, by: str = "") -> Written:
         """Make a version of a file, and read its text, which may take up to 30 s.
 
-        Raises `InvalidInput`: `bad_file`, `file_too_large`, `file_incomplete` for chunks that were not sent,
+        Raises `InvalidInput`: `bad_file`, `file_too_large`, `file_incomplete` for chunks that are not there,
         `file_differs` if they are not what their fingerprint says; `LimitExceeded` (`room_full`); `Conflict`
         (`room_key_conflict`).
         """

@@ -11,9 +11,27 @@ DELETE FROM room_chunks WHERE room = :room AND company = :company AND at_ms < :b
     WHERE f.room = room_chunks.room AND f.blob = room_chunks.blob AND f.company = room_chunks.company
 );
 
+-- name: room_chunk_numbers
+-- Which pieces a company has sent under a fingerprint.
+SELECT number FROM room_chunks WHERE room = :room AND company = :company AND blob = :blob;
+
+-- name: count_unused_chunks
+-- How many of the pieces that a company has sent since a moment belong to no file.
+SELECT COUNT(*) AS n FROM room_chunks c WHERE c.room = :room AND c.company = :company AND c.at_ms >= :since
+  AND NOT EXISTS (SELECT 1 FROM room_files f WHERE f.room = c.room AND f.blob = c.blob AND f.company = c.company);
+
+-- name: drop_room_blob
+-- Forget what a company has sent under a fingerprint.
+DELETE FROM room_chunks WHERE room = :room AND company = :company AND blob = :blob;
+
 -- name: room_chunk
 -- One piece of a company's bytes.
-SELECT data FROM room_chunks WHERE room = :room AND company = :company AND blob = :blob AND number = :number;
+SELECT data, at_ms FROM room_chunks WHERE room = :room AND company = :company AND blob = :blob AND number = :number;
+
+-- name: room_chunks_sent
+-- How many of the first pieces are there, and all the times together at which they were sent.
+SELECT COUNT(*) AS n, COALESCE(SUM(at_ms), 0) AS sent_ms FROM room_chunks
+WHERE room = :room AND company = :company AND blob = :blob AND number < :chunks;
 
 -- name: insert_room_file
 -- Keep a version of a file.
