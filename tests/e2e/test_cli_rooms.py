@@ -54,6 +54,19 @@ def test_a_room_is_made_written_in_and_read(home: Home) -> None:
         assert (done.returncode, shown in done.stdout) == (0, True), (words, done.stdout, done.stderr)
 
 
+def test_what_others_wrote_cannot_play_with_the_terminal(home: Home) -> None:
+    """A message may be from anybody in the room: it moves no cursor, sets no title, and fills no clipboard."""
+    room = home.json("rooms", "create", "the terminal", "--key", "t")["id"]
+    evil = "river\x1b]52;c;ZXZpbA==\x07 \x1b[2J\u202e\nsecond line"
+    home.json("rooms", "post", room, evil, "--key", "1")
+    home.json("rooms", "remember", room, evil, "--key", "1")
+    for words in (("read", room), ("memory", room), ("search", room, "river")):
+        shown = home.command("rooms", *words).stdout
+        assert "\\x1b]52;c;" in shown, words
+        assert shown.replace("\n", "").isprintable(), words
+    assert "\nsecond line\n" in home.command("rooms", "read", room).stdout
+
+
 def test_a_ledger_is_exported_and_verified_without_the_server(home: Home, tmp_path: Path) -> None:
     room = home.json("rooms", "create", "exported", "--key", "x")["id"]
     for number in range(3):

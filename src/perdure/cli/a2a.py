@@ -87,6 +87,7 @@ def pushes_command(
 def _show_pushes(found: list[PushView]) -> None:
     from rich.text import Text
 
+    from perdure.cli import phrases
     from perdure.cli.terminal import console, grid
 
     if not found:
@@ -94,7 +95,7 @@ def _show_pushes(found: list[PushView]) -> None:
         return
     table = grid("TASK", "PUSH", "TO", "TOLD", "TRIES", "")
     for one in found:
-        over = f"given up: {one.error}" if one.given_up_ms is not None else one.error
+        over = phrases.plain(f"given up: {one.error}" if one.given_up_ms is not None else one.error)
         told = f"{one.told_seq} of {one.last_seq}"
         table.add_row(one.execution, Text(one.id), Text(one.url), told, str(one.tries or ""), Text(over))
     console().print(table)

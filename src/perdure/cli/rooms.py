@@ -307,12 +307,13 @@ def _show_rooms(found: list[RoomView]) -> None:
 def _show_messages(found: Sequence[MessageView]) -> None:
     from rich.text import Text
 
+    from perdure.cli import phrases
     from perdure.cli.terminal import console
 
     for one in found:
         head = f"{one.seq} {one.company}/{one.author}{' in ' + one.thread if one.thread else ''}  {one.id}"
-        console().print(Text(head, style="dim"))
-        console().print(Text(one.text))
+        console().print(Text(phrases.plain(head), style="dim"))
+        console().print(Text(phrases.lines(one.text)))
 
 
 def _show_tasks(found: Sequence[RoomTaskView]) -> None:
@@ -331,9 +332,11 @@ def _show_tasks(found: Sequence[RoomTaskView]) -> None:
 def _show_memory(found: Sequence[MemoryView]) -> None:
     from rich.text import Text
 
+    from perdure.cli import phrases
     from perdure.cli.terminal import console, grid
 
     table = grid("LINE", "FROM", "READERS", "TEXT")
     for one in found:
-        table.add_row(one.id, f"{one.company}/{one.author}", ", ".join(one.readers), Text(one.text))
+        text = Text(phrases.lines(one.text))
+        table.add_row(one.id, f"{one.company}/{one.author}", ", ".join(one.readers), text)
     console().print(table)

@@ -34,6 +34,7 @@ def search(
     """
     from rich.text import Text
 
+    from perdure.cli import phrases
     from perdure.cli.terminal import console, print_json
     from perdure.core.room_search import kinds_of
 
@@ -43,8 +44,8 @@ def search(
         print_json(found)
         return
     for one in found.items:
-        console().print(Text(_head(one), style="dim"))
-        console().print(Text(one.snippet))
+        console().print(Text(phrases.plain(_head(one)), style="dim"))
+        console().print(Text(phrases.plain(one.snippet)))
     if found.cursor:
         more = f"{found.found} in all; --cursor {found.cursor} goes on"
         console().print(more, markup=False, highlight=False)

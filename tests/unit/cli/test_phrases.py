@@ -47,6 +47,13 @@ def test_no_text_reaches_the_terminal_with_anything_but_printable_characters(tex
     assert phrases.written_call(text, text).isprintable()
 
 
+@given(st.text())
+def test_a_text_of_several_lines_keeps_their_ends_and_nothing_else_that_cannot_be_printed(text: str) -> None:
+    shown = phrases.lines(text)
+    assert shown.count("\n") == text.count("\n")
+    assert shown.replace("\n", "").isprintable()
+
+
 def test_directions_and_escapes_are_written_out() -> None:
     assert phrases.call("pay", {"to": "Ada\u202e\x1b[2K"}) == r'pay(to="Ada\u202e\u001b[2K")'
 
