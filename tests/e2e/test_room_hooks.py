@@ -75,6 +75,17 @@ async def test_what_comes_wakes_the_agent_once_and_is_labelled(tmp_path: Path) -
         assert {one.steered_by for one in replies} == {("hook:ci",)}
 
 
+async def test_a_header_with_nothing_in_it_names_no_delivery(tmp_path: Path) -> None:
+    """Else all that come with one would be the same delivery, and of two that say different things one was refused."""
+    async with place(tmp_path / "s.db") as there:
+        await there.globex.add_room_hook(there.room, "ci", "globex/bot", SECRET)
+        for number in (1, 2, 2):
+            assert (await there.post(SECRET, {"build": number}, webhook_id=" ")).status == 200
+        assert (await there.post(SECRET, {"build": 2}, idempotency_key=" ", webhook_id="7")).status == 200
+        texts = [text for _, text, _ in await there.said()]
+        assert texts == [json.dumps({"build": number}) for number in (1, 2, 2)]
+
+
 async def test_a_secret_that_is_none_is_answered_like_one_that_was_taken_away(tmp_path: Path) -> None:
     async with place(tmp_path / "s.db") as there:
         await there.globex.add_room_hook(there.room, "ci", "globex/bot", SECRET)

@@ -73,8 +73,7 @@ def _key(scope: Scope, hook: Hook, text: str) -> str:
     """Return what makes a delivery that is sent again the same: its sender's name for it, else what it says."""
     given = dict(scope["headers"])
     for name in DELIVERY:
-        if name in given:
-            found = given[name].decode("latin-1")
+        if found := given.get(name, b"").decode("latin-1").strip():  # an empty one names nothing
             return found if len(found) <= MAX_NAME and found.isprintable() else codec.digest(found)
     return f"content {codec.digest(hook.name, text)}"
 
