@@ -15,10 +15,16 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import InvalidParamsError, PushNotificationNotSupportedError, TaskNotFoundError
 
 from a2a_clients import Asker, asker, publish, request_of
-from a2a_receiver import BROKEN, Receiver, receiving
+from a2a_receiver import BROKEN, OK, Receiver, receiving
 from http_server import Server, process, serving
-from perdure.core.a2a import PushView
+from node_bench import COMPANY, Hold, Script, node_over, spec
+from perdure.core.a2a import A2aMessage, PushConfig, PushView
+from perdure.models.scripted import say
 from perdure.server import a2a_outbox
+from perdure.server.a2a_outbox import Outbox, Outside
+from perdure.system import SystemClock
+from perdure.testing.clock import SeededRandom
+from perdure.toolbox.guarded_http import Outbound
 
 pytestmark = pytest.mark.anyio
 
@@ -92,6 +98,31 @@ async def test_who_does_not_take_it_is_told_again(alone: Path) -> None:
             await receiver.until_told("COMPLETED")
             await until(server, lambda push: push.due_ms is None and push.error == "")
         assert receiver.answers == []
+
+
+async def test_what_was_taken_is_not_told_again_because_of_what_comes_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(a2a_outbox, "PAUSE_MS", 10)
+    hold = Hold("turn 1/model")
+    async with node_over(tmp_path, Script([say("done")], gate=hold)) as bench, receiving() as receiver:
+        await bench.api.publish_agent(spec())
+        push = PushConfig("p1", receiver.url)
+        begun = await bench.node.a2a(COMPANY).accept("clerk", A2aMessage("m1", "go", push=push), by="ann")
+        await hold.reached()
+        await bench.api.pause(begun.execution, by="ann")
+        await bench.api.resume(begun.execution, by="ann")
+        hold.open()
+        await bench.result(begun.execution)
+        receiver.answers = [OK, OK, BROKEN]
+        outside = Outside(Outbound(allow_private=True))
+        outbox = Outbox(bench.node.bridge, bench.node.hub, SystemClock(), SeededRandom(), outside)
+        async with anyio.create_task_group() as group:
+            group.start_soon(outbox.run)
+            await receiver.until_told("COMPLETED")
+            group.cancel_scope.cancel()
+        assert receiver.states() == ["INPUT_REQUIRED", "WORKING", "COMPLETED"]
+        assert ["artifactUpdate" in body for body in receiver.bodies()] == [False, False, True, True, False]
 
 
 async def test_who_never_takes_it_is_given_up_and_that_is_seen(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:

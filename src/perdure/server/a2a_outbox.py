@@ -1,8 +1,8 @@
 """Tell others of what A2A tasks do, by requests to where they asked to be told. Each server of a store takes its share.
 
-At least once, in the order of the log, and each receiver by one server at a time: who has it holds it for a lease, and
-says after each request how far that receiver was told. Nothing that a receiver says is trusted: where it is, how long
-it takes and how much it answers are bounded, and redirects are not followed.
+At least once, in the order of the log, and each receiver by one server at a time: who has it holds it for a lease,
+begins no request that might outlast that, and says then how far the receiver was told. Nothing that a receiver says is
+trusted: where it is, how long it takes and how much it answers are bounded, and redirects are not followed.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ LOOK_SECONDS = 0.5
 """Between two looks while anybody is to be told of anything."""
 IDLE_SECONDS = 15.0
 """Otherwise: for those that another server took on and left behind."""
-LEASE_MS = 20_000
-"""How long a receiver is one server's; longer than a request may take."""
+LEASE_MS = 40_000
+"""How long a receiver is one server's: longer than the requests about one event may take, which are two at most."""
 REQUEST_SECONDS = 15.0
 MOST_BYTES = 64 * 1024
 """Of an answer, which nobody reads."""
@@ -73,6 +73,16 @@ class Missed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class News:
+    """What there is to tell of a task."""
+
+    steps: tuple[tuple[int, list[Object]], ...]
+    """Up to which event they were told once they have these messages; the last one goes to the end of the log."""
+    over: bool
+    """Whether there is never more."""
+
+
+@dataclass(frozen=True, slots=True)
 class Outside:
     """How to get to receivers, and who else does."""
 
@@ -87,7 +97,7 @@ class Outbox:
 
     def __init__(self, bridge: Bridge, hub: Hub, clock: Clock, random: Random, outside: Outside) -> None:
         self._bridge, self._hub, self._random, self._outside = bridge, hub, random, outside
-        self._time = StoreTime(bridge, clock)
+        self._time, self._clock = StoreTime(bridge, clock), clock
         self._busy: set[tuple[str, str, str]] = set()
         """Whom this server is telling, by company, task and name. Owner: the loop that it runs on."""
         self._stir = asyncio.Event()
@@ -132,9 +142,10 @@ class Outbox:
 
     async def _tell(self, push: DuePush) -> None:
         try:
+            until_ms = self._clock.monotonic_ms() + LEASE_MS
             taken_ms = await self._bridge.run(take_push, TakePush(push.execution, push.id, push.due_ms, LEASE_MS))
             if taken_ms:
-                await self._tell_all(push, taken_ms)
+                await self._tell_all(push, taken_ms, until_ms)
         except StoreFailed:
             raise
         except Retryable as error:
@@ -145,19 +156,27 @@ class Outbox:
             self._busy.discard((push.company, push.execution, push.id))
             self._stir.set()  # there may be others that waited for a hand
 
-    async def _tell_all(self, push: DuePush, taken_ms: int) -> None:
-        """Tell what there is to tell, or as much of it as goes well."""
+    async def _tell_all(self, push: DuePush, taken_ms: int, until_ms: int) -> None:
+        """Tell what there is to tell, or as much of it as goes well while the receiver is surely ours; say how far."""
         try:
-            seq, messages, over = await self._bridge.read(partial(_news, push=push))
+            news = await self._bridge.read(partial(_news, push=push))
         except NotFound:  # it was deleted meanwhile, and so is this
             return
-        try:
-            for message in messages:
-                await self._post(push, message)
-        except Exception as error:  # noqa: BLE001 - whatever a receiver did: it is its own matter, and is kept
-            await self._miss(push, taken_ms, error)
-            return
-        await self._bridge.run(told_push, ToldPush(push.execution, push.id, taken_ms, seq, over))
+        told = push.told_seq
+        for seq, messages in news.steps:
+            if self._clock.monotonic_ms() + len(messages) * REQUEST_SECONDS * 1000 > until_ms:
+                break
+            try:
+                for message in messages:
+                    await self._post(push, message)
+            except Exception as error:  # noqa: BLE001 - whatever a receiver did: it is its own matter, and is kept
+                if told == push.told_seq:
+                    await self._miss(push, taken_ms, error)
+                    return
+                break  # first of all, that it was told so far
+            told = seq
+        over = news.over and told == news.steps[-1][0]
+        await self._bridge.run(told_push, ToldPush(push.execution, push.id, taken_ms, told, over))
 
     async def _miss(self, push: DuePush, taken_ms: int, error: Exception) -> None:
         give_up = push.tries + 1 >= MOST_TRIES or isinstance(error, AddressRefused)
@@ -195,16 +214,17 @@ def _headers(push: DuePush) -> dict[str, str]:
     return headers
 
 
-def _news(reads: Reads, push: DuePush) -> tuple[int, list[Object], bool]:
-    """Return how far the log goes, what of it is to be told, and whether there is never more. Raises `NotFound`."""
+def _news(reads: Reads, push: DuePush) -> News:
+    """Return what is to be told of the log, as far as it goes. Raises `NotFound`."""
     task = a2a_task(reads, push.company, push.agent, push.execution)
     story = Story(task.execution, task.context, task.message)
     known = [event for event in task.events if event.seq <= push.told_seq]
     for event in known:
         story.feed(event)
     story.reach(push.told_seq, task.updated_ms)
-    updates = [update for event in task.events[len(known) :] for update in story.feed(event)]
-    updates += story.reach(task.last_seq, task.updated_ms)
-    if push.version.startswith("0."):
-        updates = [as_of_0_3(story.task())] if updates else []
-    return task.last_seq, updates, story.ended
+    steps = [(event.seq, updates) for event in task.events[len(known) :] if (updates := story.feed(event))]
+    steps.append((task.last_seq, story.reach(task.last_seq, task.updated_ms)))
+    if push.version.startswith("0."):  # whoever asked in that version is told of the task as it is in the end
+        told = any(updates for _, updates in steps)
+        steps = [(task.last_seq, [as_of_0_3(story.task())] if told else [])]
+    return News(tuple(steps), story.ended)
