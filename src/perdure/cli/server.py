@@ -63,7 +63,8 @@ AllowPrivate = Annotated[
     bool,
     typer.Option(
         "--allow-private-http",
-        help="Let the tools that this server calls reach addresses that are not public: an intranet, this machine.",
+        help="Let the tools that this server calls, and models at addresses that agents of other companies name, be at "
+        "addresses that are not public: an intranet, this machine.",
     ),
 ]
 ToolEnv = Annotated[
@@ -197,6 +198,8 @@ class Plan:
 
 def _open(plan: Plan) -> tuple[Node, str]:
     """Return a node over the store, and the store's name as it may be shown."""
+    from functools import partial
+
     from perdure.core.delivery import floor_of
     from perdure.database import is_address, open_database
     from perdure.models.catalog import Catalog
@@ -205,8 +208,10 @@ def _open(plan: Plan) -> tuple[Node, str]:
     from perdure.server.node import Parts
     from perdure.server.server_keys import keys_by
     from perdure.system import SystemClock, SystemRandom
+    from perdure.toolbox.guarded_http import GuardedTransport
 
-    models = Catalog(scripted=_demo_scripts(plan) | plan.scripts)
+    guard = partial(GuardedTransport, plan.tools.outbound)
+    models = Catalog(scripted=_demo_scripts(plan) | plan.scripts, guard=guard)
     options = ExecutorOptions(lease_ms=plan.lease_ms, delivery_floor=floor_of(plan.delivery_floor))
     parts = Parts(
         models,

@@ -225,7 +225,7 @@ class _Play:
             self._url,
             surroundings(self._plan.folder) | environ,
             shown="postgresql://…" if self._plan.store else self._plan.file.name,
-            options=("--lease-seconds", LEASE_SECONDS),
+            options=("--lease-seconds", LEASE_SECONDS, "--allow-private-http"),  # the model is at this machine, too
         )
         self._stage.started(server.life)
         return server, key

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 import anyio.to_thread
 
 from perdure.models import providers
+from perdure.models.guarded import Guard
 from perdure.models.port import ModelPort, ModelReply, ModelRequest, TextDelta
 from perdure.models.scripted import Script, ScriptedModels
 
@@ -30,10 +31,15 @@ class Catalog:
     """
 
     def __init__(
-        self, *, scripted: Mapping[str, Script] | None = None, environ: Mapping[str, str] = os.environ
+        self,
+        *,
+        scripted: Mapping[str, Script] | None = None,
+        environ: Mapping[str, str] = os.environ,
+        guard: Guard | None = None,
     ) -> None:
-        self._scripted = ScriptedModels(scripted or {})
-        self._others = _Adapter(environ)
+        """`guard` makes what guarded requests go through; without it none is made to an address that an agent names."""
+        self._scripted = ScriptedModels(scripted or {}, guard)
+        self._others = _Adapter(environ, guard)
 
     def port(self, model: str, base_url: str | None = None) -> ModelPort:
         """Return who answers for `provider/model`, or `provider:model`, at `base_url` if the agent names one.
@@ -67,8 +73,8 @@ class Catalog:
 class _Adapter:
     """The provider adapter, imported at its first request, away from the event loop."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ = environ
+    def __init__(self, environ: Mapping[str, str], guard: Guard | None) -> None:
+        self._environ, self._guard = environ, guard
         self._loaded: PydanticAIModels | None = None
 
     async def request(self, request: ModelRequest) -> ModelReply:
@@ -91,6 +97,6 @@ class _Adapter:
             module = await anyio.to_thread.run_sync(import_module, "perdure.models.pydantic_ai_adapter")
             # Another task may have been faster: connections are kept in one place only.
             self._loaded = self._loaded or cast(
-                "PydanticAIModels", module.PydanticAIModels(self._environ, anyio.to_thread.run_sync)
+                "PydanticAIModels", module.PydanticAIModels(self._environ, anyio.to_thread.run_sync, self._guard)
             )
         return self._loaded

@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 from pydantic_ai import exceptions
 
 from perdure.core.redaction import Redaction
+from perdure.errors import PermanentError
+from perdure.models.guarded import refused
 from perdure.models.port import ModelError, ModelFailure, ModelRequest
 from perdure.models.providers import ADDRESS_KEYS, Provider
 
@@ -55,12 +57,21 @@ def told(request: ModelRequest, provider: Provider, hidden: Redaction) -> Genera
 
 def model_error(error: Exception, request: ModelRequest, provider: Provider) -> ModelError:
     """Return what a failure means: who acts next, the provider's words, and the fix."""
+    if (refusal := _refusal_in(error)) is not None:
+        return refused(request, refusal)
     kind, meaning = _meaning(error)
     status = getattr(error, "status_code", None)
     http = f" (HTTP {status})" if status else ""
     message = f'{request.model}: {meaning}{http}: "{_said(error)}".{_fix(kind, error, request, provider)}'
     retry_after = getattr(error, "retry_after", None)
     return ModelError(kind, message, retry_after=retry_after, maybe_billed=not _unsent(error))
+
+
+def _refusal_in(error: BaseException | None) -> PermanentError | None:
+    """Return the guard's refusal that a package has made a broken connection of."""
+    while error is not None and not isinstance(error, PermanentError):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def missing_key(model: str, variable: str) -> ModelError:

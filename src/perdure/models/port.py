@@ -79,6 +79,8 @@ class ModelRequest:
     keys: Mapping[str, str] = field(default_factory=dict[str, str], repr=False, compare=False)
     """The company's own secrets, by the variable of the environment that each takes the place of. Never recorded: the
     JSON form of a request is without them."""
+    guarded: bool = field(default=False, compare=False)
+    """Whether `base_url` may lead to public addresses alone: another company than the operator's named it."""
     attempt: int = field(default=1, compare=False)
     """Which request of its step this is, those of earlier holders included. Says who shows text that comes; a provider
     is not told."""

@@ -36,6 +36,7 @@ from perdure.core.redaction import Redacting, Redaction, redaction
 from perdure.core.secrets import LEAST_VALUE
 from perdure.models import conversation, prices, providers, settings
 from perdure.models.failures import missing_key, told
+from perdure.models.guarded import Guard, unguarded
 from perdure.models.per_loop import PerLoop
 from perdure.models.port import ModelError, ModelReply, ModelRequest, TextDelta
 from perdure.models.providers import Provider
@@ -49,10 +50,10 @@ _VARIABLE = re.compile(r"`([A-Z][A-Z0-9_]+)`")
 class PydanticAIModels:
     """`ModelPort` over all providers of `providers.PROVIDERS`."""
 
-    def __init__(self, environ: Mapping[str, str], in_thread: InThread) -> None:
+    def __init__(self, environ: Mapping[str, str], in_thread: InThread, guard: Guard | None = None) -> None:
         self._environ = environ
         self._in_thread = in_thread
-        self._connections = PerLoop(lambda: _Connections(environ))
+        self._connections = PerLoop(lambda: _Connections(environ, guard))
         self._loaded: set[str] = set()
         """Providers whose packages are imported; the event loop adds to it."""
 
@@ -138,28 +139,43 @@ class PydanticAIModels:
         moved = self._environ.get(provider.address)
         ours = request.base_url is None and (bool(moved) or not provider.own_key(request.keys))
         client = connections.providers if ours else connections.owners
+        if request.guarded and request.base_url is not None and not self._is_operators(provider, request.base_url):
+            if connections.guarded is None:
+                raise unguarded(request)
+            client = connections.guarded
         base_url = request.base_url or moved or None
         make = _anthropic if provider.protocol == "anthropic" else _openai
         return make(provider, name, key, base_url, client)
+
+    def _is_operators(self, provider: Provider, address: str) -> bool:
+        """Say whether the operator's environment names an address, too."""
+        own = self._environ.get(provider.address, "") if provider.address else ""
+        return address.rstrip("/") == own.rstrip("/") or bool(providers.address_key(address, self._environ))
 
 
 class _Connections:
     """The HTTP clients of one event loop."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str], guard: Guard | None = None) -> None:
         timeout = httpx2.Timeout(settings.SILENCE_SECONDS, connect=settings.CONNECT_SECONDS)
         self.providers = create_async_httpx2_client(timeout=timeout)
         self.owners = create_async_httpx2_client(timeout=timeout)
         """For addresses that agents name, and companies' own keys: without what the operator's environment adds to the
         providers' requests, such as whose project pays."""
-        hooks = self.owners.event_hooks
-        self.owners.event_hooks = {**hooks, "request": [*hooks["request"], _without_headers(environ)]}
+        self.guarded = create_async_httpx2_client(timeout=timeout, transport=guard()) if guard else None
+        """As these, and to public addresses alone."""
+        for client in (self.owners, self.guarded):
+            if client is not None:
+                hooks = client.event_hooks
+                client.event_hooks = {**hooks, "request": [*hooks["request"], _without_headers(environ)]}
         self.own: dict[str, Any] = {}
         """pydantic-ai's providers that have a client of their own, by name."""
 
     async def aclose(self) -> None:
         await self.providers.aclose()
         await self.owners.aclose()
+        if self.guarded is not None:
+            await self.guarded.aclose()
         for provider in self.own.values():
             async with provider:  # leaving it closes its client
                 pass

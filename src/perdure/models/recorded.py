@@ -28,9 +28,9 @@ _OUTCOMES: dict[type[ModelOutcome], str] = {
 
 
 def request_to_json(request: ModelRequest) -> Object:
-    """Return a request with every field but its keys and the number of its attempt, tuples as lists."""
+    """Return a request with every field but its keys, its guard and the number of its attempt, tuples as lists."""
     fields = _plain(replace(request, keys={}))
-    del fields["keys"], fields["attempt"]
+    del fields["keys"], fields["guarded"], fields["attempt"]
     return fields
 
 

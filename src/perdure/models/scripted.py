@@ -11,10 +11,13 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
+from functools import partial
 from inspect import isasyncgenfunction, isawaitable
 from typing import TYPE_CHECKING, Any, cast
 
 from perdure.core.codec import Json, decode, encode
+from perdure.errors import PermanentError
+from perdure.models.guarded import Guard, refused, unguarded
 from perdure.models.per_loop import PerLoop
 from perdure.models.port import ModelError, ModelFailure, ModelReply, ModelRequest, TextDelta, ToolCall, Usage
 from perdure.models.providers import split
@@ -68,11 +71,13 @@ def echo(request: ModelRequest) -> ModelReply:
 class ScriptedModels:
     """`ModelPort` over the scripts of this process and, where a request has a `base_url`, over the one behind it."""
 
-    def __init__(self, scripts: Mapping[str, Script]) -> None:
+    def __init__(self, scripts: Mapping[str, Script], guard: Guard | None = None) -> None:
         self._scripts: dict[str, Script] = {"": echo, **scripts}
         self._spoken: dict[str, Any] = {name: one for name, one in scripts.items() if isasyncgenfunction(one)}
         """Those that tell their replies in pieces, each of them `Spoken`."""
+        self._guard = guard
         self._clients = PerLoop(_client)
+        self._guarded = PerLoop(partial(_client, guard))
 
     async def request(self, request: ModelRequest) -> ModelReply:
         """Ask the script. Raises `ModelError`: what the script plays, `unknown_model`, or why it was not reached."""
@@ -87,7 +92,7 @@ class ScriptedModels:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[TextDelta | ModelReply]:
         """Make one request; yield its text as the script tells it, else word by word, and, last, the whole reply."""
         if request.base_url is not None:
-            parts = _ask(self._clients.get(), request.base_url, request)
+            parts = _ask(self._client_for(request), request.base_url, request)
         elif spoken := self._spoken.get(split(request.model)[1]):
             parts = _told(spoken, request)
         else:
@@ -102,9 +107,16 @@ class ScriptedModels:
 
     async def aclose(self) -> None:
         """Close this event loop's connections."""
-        client = self._clients.pop()
-        if client is not None:
-            await client.aclose()
+        for client in (self._clients.pop(), self._guarded.pop()):
+            if client is not None:
+                await client.aclose()
+
+    def _client_for(self, request: ModelRequest) -> httpx2.AsyncClient:
+        if not request.guarded:
+            return self._clients.get()
+        if self._guard is None:
+            raise unguarded(request)
+        return self._guarded.get()
 
     async def _run(self, request: ModelRequest) -> ModelReply:
         name = split(request.model)[1]
@@ -186,11 +198,12 @@ def _completed(reply: ModelReply, request: ModelRequest) -> ModelReply:
     return replace(reply, tool_calls=calls, model=reply.model or f"scripted/{split(request.model)[1] or 'echo'}")
 
 
-def _client() -> httpx2.AsyncClient:
+def _client(guard: Guard | None = None) -> httpx2.AsyncClient:
     import httpx2  # noqa: PLC0415 - not needed by scripts of this process
 
     # No proxy of the environment: a script is a neighbour.
-    return httpx2.AsyncClient(timeout=httpx2.Timeout(TIMEOUT_SECONDS, connect=10.0), trust_env=False)
+    limit = httpx2.Timeout(TIMEOUT_SECONDS, connect=10.0)
+    return httpx2.AsyncClient(timeout=limit, trust_env=False, transport=guard() if guard else None)
 
 
 async def _ask(
@@ -233,6 +246,8 @@ def _reached(request: ModelRequest, address: str) -> Generator[None]:
 
     try:
         yield
+    except PermanentError as error:
+        raise refused(request, error) from error
     except (httpx2.TransportError, httpx2.InvalidURL) as error:
         unsent = isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout))
         message = f"{request.model}: no answer from {address}: {str(error) or type(error).__name__}."

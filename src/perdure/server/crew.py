@@ -121,7 +121,7 @@ class Crew:
 
     def _make_executor(self) -> Executor:
         node, parts = self._node, self._node.parts
-        models = partial(CompanyModels, parts.models, node.secrets)
+        models = partial(CompanyModels, parts.models, node.secrets, anywhere=parts.anywhere)
         options = replace(parts.executor, embedder=parts.embedder)
         idle = node.elsewhere.nothing_ready
         return Executor(node.bridge, node.hub, models, parts.clock, parts.random, options, idle)

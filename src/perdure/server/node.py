@@ -78,6 +78,11 @@ class Parts:
     embedder: Embedder | None = None
     """What makes vectors of what rooms hold; None: rooms are searched by words alone."""
 
+    @property
+    def anywhere(self) -> bool:
+        """Say whether requests that companies ask for may go to addresses that are not public."""
+        return self.tools is not None and self.tools.outbound.allow_private
+
 
 class Node:
     """Open for business from `start` to `stop`. Safe from any thread and any loop."""

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +17,7 @@ from perdure.core.codec import encode
 from perdure.models.catalog import Catalog
 from perdure.models.port import Message, ModelError, ModelReply, ModelRequest
 from perdure.models.scripted import say
+from perdure.toolbox.guarded_http import GuardedTransport, Outbound
 
 if TYPE_CHECKING:
     from conftest import ScriptServer
@@ -98,6 +100,33 @@ async def test_an_address_that_an_agent_names_gets_nothing_of_the_operators(
     assert failure.value.kind == "key"
     (headers,) = script_server.headers
     assert "operators-secret" not in str(headers)
+    await models.aclose()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("model", ["openai/x", "anthropic/x", "any-name", "scripted/x"])
+async def test_a_guarded_request_does_not_go_into_the_house(
+    anyio_backend: str, script_server: ScriptServer, model: str
+) -> None:
+    request = ModelRequest(model, "", ASKED, base_url=script_server.url, guarded=True)
+    for models in (Catalog(environ={}, guard=partial(GuardedTransport, Outbound())), Catalog(environ={})):
+        with pytest.raises(ModelError, match=r"no public address|asks nobody at http") as failure:
+            await models.request(request)
+        assert (failure.value.kind, failure.value.maybe_billed) == ("rejected", False)
+        await models.aclose()
+    assert script_server.headers == []
+
+
+@pytest.mark.anyio
+async def test_an_address_that_the_operator_names_too_is_asked_without_a_guard(
+    anyio_backend: str, script_server: ScriptServer
+) -> None:
+    host = script_server.url.removeprefix("http://").partition("/")[0]
+    environ = {"PERDURE_BASE_URL_KEYS": f"{host}=HOUSE", "HOUSE": "key-of-the-house"}
+    models = Catalog(environ=environ, guard=partial(GuardedTransport, Outbound()))
+    script_server.answer = lambda _body: (200, {"content-type": "application/json"}, completion("here"))
+    request = ModelRequest("openai/x", "", ASKED, base_url=script_server.url, guarded=True)
+    assert (await models.request(request)).text == "here"
     await models.aclose()
 
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from answering_server import Answering, Says, Seen, answering
-from node_bench import PATIENCE, NodeBench, Script, node_over, spec
+from node_bench import PATIENCE, NodeBench, Script, node_over, spec, wait_until
 from perdure.agent.server_tools import McpPart
 from perdure.core import codec
 from perdure.core.views import ExecutionView, StartRequest
@@ -75,6 +75,21 @@ async def test_each_company_sends_its_own_and_nobody_is_told_it(known: NodeBench
         await known.node.api("acme").set_secret("SHOP", "value-of-another", by="ann")
         await run(known, "acme", paying(server))
         assert server.seen[-1].headers["authorization"] == "Bearer value-of-another"  # from the next request on
+
+
+async def test_an_agent_of_another_company_has_its_model_asked_at_no_address_in_the_house(tmp_path: Path) -> None:
+    """Its definition says where; the server asks from where it stands."""
+    async with node_over(tmp_path, script(), tools=ServerTools(Outbound())) as bench, answering() as server:
+        await bench.node.add_key("acme", "ops", "pdk_acme")
+        view, told = await run(bench, "acme", base_url=server.url)
+        assert (view.state, server.seen) == ("failed", [])
+        assert f"asks nobody at {server.url}" in told
+        await bench.start(base_url=server.url)
+
+        async def asked() -> list[Seen]:
+            return server.seen
+
+        await wait_until(asked)
 
 
 @pytest.mark.parametrize("delivery", ["at_least_once", "at_most_once"])
