@@ -9,11 +9,15 @@ import pkgutil
 import sys
 import traceback
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from types import ModuleType
 
 from perdure.agent.agent import Agent
 from perdure.errors import InvalidInput
 from perdure.flow.durable import DurableDefinition, durable_definition, is_durable
+
+_NOT_THEIRS = ("<frozen", str(Path(__file__).parents[1]) + os.sep, os.path.dirname(importlib.__file__) + os.sep)
+"""Where lines of ours and of Python's importing stand: none of them is the user's to mend."""
 
 
 def load_agents(targets: Sequence[str]) -> list[Agent]:
@@ -73,17 +77,25 @@ def _import(target: str, name: str) -> ModuleType:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is None or not (name == error.name or name.startswith(error.name + ".")):
-            raise _broken(target, name, error) from error
+            raise _bad(target, f"cannot be imported: {name} {raised(error)}") from error
         parent, _, last = error.name.rpartition(".")
         raise _bad(target, f"names no module: there is no {error.name!r}{_near(last, _modules(parent))}") from None
+    except SystemExit:
+        cure = 'Put what it does as a program under `if __name__ == "__main__":`'
+        raise _bad(target, f"cannot be imported: {name} is a program that ends while it is imported. {cure}") from None
     except Exception as error:  # importing runs the user's code
-        raise _broken(target, name, error) from error
+        raise _bad(target, f"cannot be imported: {name} {raised(error)}") from error
 
 
-def _broken(target: str, name: str, error: Exception) -> InvalidInput:
-    frames = [one for one in traceback.extract_tb(error.__traceback__) if not one.filename.startswith("<frozen")]
-    where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
-    return _bad(target, f"cannot be imported: {name} raised {type(error).__name__}: {error}{where}")
+def raised(error: Exception) -> str:
+    """Say what importing a user's module raised, and at which of their lines: the last that is not ours or Python's."""
+    said, where = str(error), ""
+    if isinstance(error, SyntaxError) and error.filename:
+        said, where = error.msg, f" ({error.filename}:{error.lineno})"
+    else:
+        lines = [one for one in traceback.extract_tb(error.__traceback__) if not one.filename.startswith(_NOT_THEIRS)]
+        where = f" ({lines[-1].filename}:{lines[-1].lineno})" if lines else ""
+    return f"raised {type(error).__name__}: {said.rstrip('.')}{where}"
 
 
 def _modules(parent: str) -> list[str]:

@@ -34,6 +34,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "my_agents.py").write_text(SOURCE)
     (tmp_path / "broken_agents.py").write_text("import math\n\n\nprice = 1 / 0\n")
     (tmp_path / "needy_agents.py").write_text("import a_library_that_is_not_there\n")
+    (tmp_path / "torn_agents.py").write_text("price = 1\n\nagent = Agent(\n")
+    (tmp_path / "mistaken_agents.py").write_text(f"{SOURCE}Agent(name='no name', model='scripted/x')\n")
+    (tmp_path / "program.py").write_text("raise SystemExit('usage: program.py FILE')\n")
     (tmp_path / "my_package").mkdir()
     (tmp_path / "my_package" / "__init__.py").write_text("")
     (tmp_path / "my_package" / "desk.py").write_text(SOURCE)
@@ -74,6 +77,9 @@ def test_agents_are_found_beside_the_user() -> None:
         ("broken_agents:agent", "broken_agents.py:4"),
         ("broken_agents:agent", "ZeroDivisionError: division by zero"),
         ("needy_agents:agent", "No module named 'a_library_that_is_not_there'"),
+        ("torn_agents:agent", "torn_agents.py:3)"),
+        ("mistaken_agents:agent", f"mistaken_agents.py:{len(SOURCE.splitlines()) + 1})"),
+        ("program:agent", "if __name__ =="),
     ],
 )
 def test_a_mistake_is_told_with_what_is_near(target: str, expected: str) -> None:

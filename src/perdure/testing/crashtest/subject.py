@@ -9,7 +9,6 @@ import importlib.util
 import inspect
 import json
 import sys
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -20,7 +19,7 @@ from perdure.agent.agent import Agent
 from perdure.core.delivery import Delivery
 from perdure.errors import InvalidInput
 from perdure.testing.family import Family
-from perdure.worker.target import load_module, load_target
+from perdure.worker.target import load_module, load_target, raised
 
 INSPECT_SECONDS = 60.0
 DEFAULT_INPUT = "Go."
@@ -240,9 +239,7 @@ def _module_at(path: Path) -> Any:
     except InvalidInput:
         raise
     except Exception as error:  # importing runs the user's code
-        frames = traceback.extract_tb(error.__traceback__)
-        where = f" ({frames[-1].filename}:{frames[-1].lineno})"
-        raise _bad(str(path), f"cannot be imported: it raised {type(error).__name__}: {error}{where}") from error
+        raise _bad(str(path), f"cannot be imported: it {raised(error)}") from error
     return module
 
 
