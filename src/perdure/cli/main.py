@@ -45,7 +45,18 @@ SKILLS = "Show the skills that are there, and run one."
 
 def main() -> None:
     """Run the command line of this process and end it."""
+    _open_what_is_closed()
     sys.exit(run(sys.argv[1:]))
+
+
+def _open_what_is_closed() -> None:
+    """Give a process that was started without stdin, stdout or stderr an empty one: nobody is asked, nothing is shown.
+
+    Else its files would get their numbers, and what is printed would land in them.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - open for life
 
 
 def run(args: Sequence[str]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -110,6 +111,20 @@ def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(main, "build_app", lambda with_skills: interrupted)
     assert main.run(["executions", "list"]) == 130
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed_are_no_bug(closed: str, tmp_path: Path) -> None:
+    program = f'exec "$0" -m perdure secrets set SHOP {closed}'
+    done = subprocess.run(
+        ["sh", "-c", program, sys.executable],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
+        check=False,
+    )
+    assert done.returncode == 2, done  # the empty secret is refused
+    assert list(tmp_path.iterdir()) == [], "no traceback was kept"
 
 
 def test_help_loads_nothing_heavy() -> None:
