@@ -128,7 +128,8 @@ def _say(code: str, message: str) -> None:
         width = max(40, shutil.get_terminal_size().columns)
         text = textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
     label, colon, rest = text.partition(":")
-    typer.echo(typer.style(label + colon, fg="red", bold=True) + rest, err=True)
+    colour = False if os.environ.get("NO_COLOR") else None
+    typer.echo(typer.style(label + colon, fg="red", bold=True) + rest, err=True, color=colour)
 
 
 def stop(code: int) -> NoReturn:

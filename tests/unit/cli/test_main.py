@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -111,6 +113,23 @@ def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(main, "build_app", lambda with_skills: interrupted)
     assert main.run(["executions", "list"]) == 130
+
+
+class Terminal(io.StringIO):
+    """A stream that somebody looks at."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("said", "coloured"), [("", True), ("1", False)])
+def test_no_color_takes_the_colour_of_errors(said: str, coloured: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", said)
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    failure.tell(errors.NotFound("there is no such thing"), as_json=False)
+    told = cast("Terminal", sys.stderr).getvalue()
+    assert "there is no such thing" in told
+    assert ("\x1b[" in told) is coloured
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
