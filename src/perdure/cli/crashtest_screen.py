@@ -90,12 +90,11 @@ class Screen(Watcher):
 
     def _table(self, result: Result) -> None:
         table = grid("BOUNDARY", "KILLED", "OUTCOME")
-        table.columns[-1].no_wrap = False
         for boundary in BOUNDARIES:
             runs = [run for run in result.runs if run.boundary == boundary.name]
             if not runs:
                 continue
-            cells = Text()
+            cells = Text(no_wrap=False)
             for run in runs:
                 mark, style, _ = MARKS[outcome_of(run)]
                 label = _label(run, _COUNTED[boundary.per])

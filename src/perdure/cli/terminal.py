@@ -63,13 +63,10 @@ def state_text(state: str, reason: str | None = None) -> Text:
 
 
 def grid(*columns: str) -> Table:
-    """Return a table without lines, its head dim."""
-    from rich.table import Table
+    """Return a table of one line a row, in which what commands take is not cut."""
+    from perdure.cli.table import Rows
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="ellipsis", no_wrap=True)
-    return table
+    return Rows(*columns)
 
 
 def print_json(value: Any) -> None:
