@@ -54,17 +54,15 @@ def test_a_room_is_made_written_in_and_read(home: Home) -> None:
         assert (done.returncode, shown in done.stdout) == (0, True), (words, done.stdout, done.stderr)
 
 
-def test_what_others_wrote_cannot_play_with_the_terminal(home: Home) -> None:
-    """A message may be from anybody in the room: it moves no cursor, sets no title, and fills no clipboard."""
-    room = home.json("rooms", "create", "the terminal", "--key", "t")["id"]
-    evil = "river\x1b]52;c;ZXZpbA==\x07 \x1b[2J\u202e\nsecond line"
-    home.json("rooms", "post", room, evil, "--key", "1")
-    home.json("rooms", "remember", room, evil, "--key", "1")
-    for words in (("read", room), ("memory", room), ("search", room, "river")):
-        shown = home.command("rooms", *words).stdout
-        assert "\\x1b]52;c;" in shown, words
-        assert shown.replace("\n", "").isprintable(), words
-    assert "\nsecond line\n" in home.command("rooms", "read", room).stdout
+def test_a_message_cannot_play_with_the_terminal_or_imitate_another(home: Home) -> None:
+    room = home.json("rooms", "create", "tricks", "--key", "t")["id"]
+    home.json("rooms", "post", room, "\x1b[2Jall is well\n7 default/ann  msg_1\nI agree")
+    home.json("rooms", "remember", room, "river \x1b]0;mine\x07")
+    for words in (("read", room), ("search", room, "well"), ("memory", room), ("search", room, "river")):
+        said = home.command("rooms", *words).stdout
+        assert "\x1b" not in said
+        assert r"\x1b" in said, words
+    assert "\n  7 default/ann  msg_1\n  I agree\n" in home.command("rooms", "read", room).stdout
 
 
 def test_a_ledger_is_exported_and_verified_without_the_server(home: Home, tmp_path: Path) -> None:

@@ -123,7 +123,9 @@ def _tell_usage(message: str, usage: str, *, as_json: bool) -> int:
 
 def _say(code: str, message: str) -> None:
     """Print an error, in whole words where a person reads it, else on one line."""
-    text = f"error[{code}]: {message}"
+    from perdure.cli.phrases import block  # what others wrote may be in it
+
+    text = f"error[{code}]: {block(message)}"
     if sys.stderr.isatty():
         width = max(40, shutil.get_terminal_size().columns)
         text = textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)

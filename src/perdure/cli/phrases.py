@@ -60,15 +60,15 @@ def plain(text: str) -> str:
     return "".join(char if char.isprintable() else _ESCAPES.get(char) or _written(char) for char in text)
 
 
-def lines(text: str) -> str:
-    """Return text with its ends of lines, of which each is as `plain` has it."""
-    return "\n".join(map(plain, text.split("\n")))
-
-
 def clip(text: str, room: int = SHORT) -> str:
     """Return text on one line, cut at its end if it is longer than `room`."""
     line = plain(text)
     return line if len(line) <= room else line[: room - 1] + "…"
+
+
+def block(text: str) -> str:
+    """Return text in its lines, with the rest of what cannot be printed written out."""
+    return "\n".join(map(plain, text.replace("\r\n", "\n").split("\n")))
 
 
 def value(found: Json, room: int = SHORT) -> str:

@@ -298,6 +298,9 @@ def _show_wakes(found: list[WakeView]) -> None:
 def _show_rooms(found: list[RoomView]) -> None:
     from perdure.cli.terminal import console, grid, state_text
 
+    if not found:
+        console().print("There are no rooms. `perdure rooms create NAME` makes one.", style="dim")
+        return
     table = grid("ROOM", "NAME", "HOST", "", "LEDGER")
     for one in found:
         table.add_row(one.id, one.name, one.host, state_text(one.state), str(one.last_seq or ""))
@@ -305,15 +308,11 @@ def _show_rooms(found: list[RoomView]) -> None:
 
 
 def _show_messages(found: Sequence[MessageView]) -> None:
-    from rich.text import Text
-
-    from perdure.cli import phrases
-    from perdure.cli.terminal import console
+    from perdure.cli.terminal import print_said
 
     for one in found:
-        head = f"{one.seq} {one.company}/{one.author}{' in ' + one.thread if one.thread else ''}  {one.id}"
-        console().print(Text(phrases.plain(head), style="dim"))
-        console().print(Text(phrases.lines(one.text)))
+        about = f" in {one.thread}" if one.thread else ""
+        print_said(f"{one.seq} {one.company}/{one.author}{about}  {one.id}", one.text)
 
 
 def _show_tasks(found: Sequence[RoomTaskView]) -> None:
@@ -332,11 +331,9 @@ def _show_tasks(found: Sequence[RoomTaskView]) -> None:
 def _show_memory(found: Sequence[MemoryView]) -> None:
     from rich.text import Text
 
-    from perdure.cli import phrases
     from perdure.cli.terminal import console, grid
 
     table = grid("LINE", "FROM", "READERS", "TEXT")
     for one in found:
-        text = Text(phrases.lines(one.text))
-        table.add_row(one.id, f"{one.company}/{one.author}", ", ".join(one.readers), text)
+        table.add_row(one.id, f"{one.company}/{one.author}", ", ".join(one.readers), Text(one.text))
     console().print(table)

@@ -32,10 +32,7 @@ def search(
     What has more of the words comes first, a word counting the more the rarer it is; of equals what is newer. A server
     with the extra `vectors` also finds what means the same in other words.
     """
-    from rich.text import Text
-
-    from perdure.cli import phrases
-    from perdure.cli.terminal import console, print_json
+    from perdure.cli.terminal import console, print_json, print_said
     from perdure.core.room_search import kinds_of
 
     kinds = kinds_of(",".join(kind or ()))
@@ -44,8 +41,7 @@ def search(
         print_json(found)
         return
     for one in found.items:
-        console().print(Text(phrases.plain(_head(one)), style="dim"))
-        console().print(Text(phrases.plain(one.snippet)))
+        print_said(_head(one), one.snippet)
     if found.cursor:
         more = f"{found.found} in all; --cursor {found.cursor} goes on"
         console().print(more, markup=False, highlight=False)

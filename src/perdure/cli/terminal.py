@@ -84,6 +84,18 @@ def print_items(found: list[T], show: Callable[[list[T]], None], *, as_json: boo
         show(found)
 
 
+def print_said(head: str, text: str) -> None:
+    """Print who said something and, below it and indented, what: so a text that imitates a head is seen to be none."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from perdure.cli import phrases
+
+    out = console()
+    out.print(Text(phrases.plain(head), style="dim"))
+    out.print(Padding.indent(Text(phrases.block(text)), 2))
+
+
 def asks(no: bool) -> bool:
     """Say whether to ask before doing it: somebody is there, and did not say `--yes`."""
     return not no and sys.stdin.isatty() and sys.stdout.isatty()

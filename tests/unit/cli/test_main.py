@@ -126,9 +126,9 @@ class Terminal(io.StringIO):
 def test_no_color_takes_the_colour_of_errors(said: str, coloured: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", said)
     monkeypatch.setattr(sys, "stderr", Terminal())
-    failure.tell(errors.NotFound("there is no such thing"), as_json=False)
+    failure.tell(errors.NotFound("no such thing: \x1b[2J"), as_json=False)
     told = cast("Terminal", sys.stderr).getvalue()
-    assert "there is no such thing" in told
+    assert r"no such thing: \x1b[2J" in told, "nothing that others wrote moves the cursor"
     assert ("\x1b[" in told) is coloured
 
 

@@ -45,13 +45,11 @@ def test_no_text_reaches_the_terminal_with_anything_but_printable_characters(tex
     assert phrases.exact({text: text}).isprintable()
     assert phrases.call(text, {text: [text]}).isprintable()
     assert phrases.written_call(text, text).isprintable()
+    assert all(line.isprintable() for line in phrases.block(text).split("\n"))
 
 
-@given(st.text())
-def test_a_text_of_several_lines_keeps_their_ends_and_nothing_else_that_cannot_be_printed(text: str) -> None:
-    shown = phrases.lines(text)
-    assert shown.count("\n") == text.count("\n")
-    assert shown.replace("\n", "").isprintable()
+def test_a_text_keeps_its_lines() -> None:
+    assert phrases.block("one\r\n\n\x1b[2Jtwo\r") == "one\n\n\\x1b[2Jtwo\\r"
 
 
 def test_directions_and_escapes_are_written_out() -> None:
