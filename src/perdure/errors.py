@@ -134,7 +134,7 @@ class Terminal(PerdureError):
 
 
 class ExecutionFailed(Terminal):
-    """An execution ended in `failed` or `cancelled`, or is `stuck`; its result was asked for."""
+    """An execution ended in `failed` or `cancelled`, and its output was asked for."""
 
     default_code = "execution_failed"
 

@@ -11,6 +11,7 @@ from typing import Any, TypedDict, TypeVar, Unpack
 
 from perdure.client.large import sent_whole
 from perdure.client.results import AgentResult, AgentStatus, result_of, status_of
+from perdure.client.standstill import until_ended
 from perdure.client.stream_events import AgentEvent, live_event, stream_event
 from perdure.client.values import Connection, Values
 from perdure.core.codec import Json
@@ -227,11 +228,14 @@ class AgentHandle(Values):
         return AgentStream(self, self._runtime, after, live=live)
 
     async def result_async(self) -> AgentResult:
-        """Wait until it has ended, well or not, and return how. Survives lost connections and server restarts."""
+        """Wait until it has ended, well or not, and return how. Survives lost connections and server restarts.
+
+        Warns (`UserWarning`) if it stands still meanwhile: paused, stuck, or before a person who has to decide.
+        """
         return await self._runtime.join(self._ended())
 
     async def _ended(self) -> AgentResult:
-        await self._runtime.api.wait(self.execution_id)
+        await until_ended(self._runtime.api, self.execution_id)
         view = await self._runtime.api.execution(self.execution_id)
         events: list[Event] = []
         while len(events) < view.last_seq:
