@@ -35,6 +35,10 @@ EXTRAS = {
     "anthropic": ("anthropic", "ANTHROPIC_API_KEY"),
     "google": ("google.genai", "GOOGLE_API_KEY"),
     "postgres": ("psycopg", None),
+    "secrets": ("cryptography", None),
+    "mcp": ("mcp", None),
+    "a2a": ("a2a", None),
+    "vectors": ("wordllama", None),
 }
 """Extra: what it installs, and the variable that holds its key."""
 

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import cast
 
@@ -14,6 +15,7 @@ import pytest
 
 from perdure import errors
 from perdure.cli import failure, main
+from perdure.cli.examine import EXTRAS
 from perdure.errors import PerdureError
 from perdure.version import VERSION
 
@@ -162,6 +164,11 @@ def test_completion_knows_every_noun(monkeypatch: pytest.MonkeyPatch) -> None:
         [sys.executable, "-m", "perdure", "--show-completion", "bash"], check=False, capture_output=True, text=True
     )
     assert (done.returncode, "complete" in done.stdout) == (0, True)
+
+
+def test_the_doctor_knows_every_extra() -> None:
+    declared = tomllib.loads((TOOLS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert EXTRAS.keys() == declared["optional-dependencies"].keys() - {"all", "testing"}
 
 
 def test_the_reference_page_is_what_the_commands_say() -> None:
