@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 MOST_NAMES = 40
 
@@ -36,6 +37,12 @@ def test_every_export_is_there_and_documented() -> None:
     for name in perdure.__all__:
         value = getattr(perdure, name)
         assert name.startswith("__") or value.__doc__ or not callable(value), f"perdure.{name} has no docstring"
+
+
+def test_users_type_checkers_believe_the_types() -> None:
+    import perdure
+
+    assert Path(perdure.__file__).with_name("py.typed").is_file()
 
 
 def test_importing_perdure_loads_nothing_heavy() -> None:
