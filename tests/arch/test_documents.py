@@ -63,14 +63,49 @@ def test_paths_that_documents_name_exist() -> None:
     )
 
 
-def test_links_between_documents_hold() -> None:
-    link = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)")
+def test_paths_below_our_folders_exist_in_whatever_document_names_them() -> None:
+    path = re.compile(r"`((?:bench|docs|examples|src|tests|tools)/[\w./-]+)(?:::\w+)?`")
     fail_on(
-        f"{name}: links to {match[1]}, which is not there"
+        f"{name}: names `{match[1]}`, which is not there"
         for name, text in texts("*.md")
-        for match in link.finditer(text)
-        if not (ROOT / name).parent.joinpath(match[1]).exists()
+        for match in path.finditer(text)
+        if not (ROOT / match[1]).exists()
     )
+
+
+LINK = re.compile(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)")
+"""A link within the repository: path, and heading."""
+
+
+def test_links_between_documents_hold() -> None:
+    fail_on(
+        f"{name}: links to {match[0]}, which is not there"
+        for name, text in texts("*.md")
+        for match in LINK.finditer(text)
+        if not _leads_somewhere(ROOT / name, match[1], match[2])
+    )
+
+
+def test_every_page_is_reached_from_the_readme() -> None:
+    """A page that nothing links to is read by nobody."""
+    ahead, seen = [ROOT / "README.md"], {ROOT / "README.md"}
+    while ahead:
+        page = ahead.pop()
+        for match in LINK.finditer(page.read_text(encoding="utf-8")):
+            found = (page.parent / match[1]).resolve() if match[1] else page
+            pages = set(found.glob("*.md") if found.is_dir() else [found]) - seen
+            ahead += [one for one in pages if one.suffix == ".md" and one.is_file()]
+            seen |= pages
+    pages = [*texts("docs/*.md"), *texts("examples/*.md")]
+    fail_on(f"{name}: no way leads there from README.md" for name, _ in pages if ROOT / name not in seen)
+
+
+def _leads_somewhere(page: Path, path: str, heading: str | None) -> bool:
+    target = page.parent / path if path else page
+    if not target.exists():
+        return False
+    heads = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE) if heading else []
+    return not heading or heading in {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 
 
 def test_decisions_say_context_decision_and_consequences() -> None:
