@@ -18,6 +18,7 @@ import perdure
 from perdure.cli.main import build_app
 
 ROOT = Path(__file__).parents[3]
+EXAMPLES = sorted((ROOT / "examples").glob("*/README.md"))
 DOCUMENTS = sorted({ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")} - {ROOT / "docs" / "reference" / "cli.md"})
 PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 COMMANDS = get_command(build_app())
@@ -25,10 +26,10 @@ TYPED = re.compile(r"`(perdure(?: [^`]+)?)`|^ {4}(perdure .*)$|^(perdure .*)$", 
 
 
 def commands() -> Iterator[Any]:
-    for document in DOCUMENTS:
+    for document in [*DOCUMENTS, *EXAMPLES]:
         for match in TYPED.finditer(document.read_text(encoding="utf-8")):
             text = next(filter(None, match.groups()))
-            yield pytest.param(text, id=f"{document.name}: {text}")
+            yield pytest.param(text, id=f"{document.relative_to(ROOT)}: {text}")
 
 
 @pytest.mark.parametrize("text", list(commands()))
@@ -40,6 +41,7 @@ def test_a_command_of_the_documents_exists(text: str) -> None:
         names = word.split("|")
         assert all(name in command.commands for name in names), f"{text}: there is no {word!r}"
         command = command.commands[names[0]]
+    words = words[: words.index("--")] if "--" in words else words
     known = {name for parameter in command.params for name in [*parameter.opts, *parameter.secondary_opts]}
     used = {re.split("=", word)[0] for word in words if word.startswith("-")}
     assert used <= known | {"--help"}, f"{text}: there is no {used - known}"
