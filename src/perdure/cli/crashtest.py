@@ -133,6 +133,8 @@ def crashtest(
         signal.signal(getattr(signal, name), signal.default_int_handler)
     if script and replies:
         raise typer.BadParameter("--script and --replies: give one of them.", param_hint="--replies")
+    if junit is not None:
+        _refuse_unwritable(junit)
     typed = Typed(agent, script, replies, given, observe, timeout, server)
     folder, kept = _folder(keep), keep is not None
     options = Options(folder, tuple(only or ()), timeout, at_once, kept)
@@ -225,12 +227,26 @@ def _events(typed: Typed) -> list[dict[str, Any]]:
 
 
 def _folder(keep: Path | None) -> Path:
-    if keep is None:
-        return Path(tempfile.mkdtemp(prefix="perdure-crashtest-"))
-    if keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
-        raise typer.BadParameter(f"{str(keep)!r} is there and not an empty folder.", param_hint="--keep")
-    keep.mkdir(parents=True, exist_ok=True)
+    try:
+        if keep is None:
+            return Path(tempfile.mkdtemp(prefix="perdure-crashtest-"))
+        keep.mkdir(parents=True, exist_ok=True)
+        taken = any(keep.iterdir())
+    except OSError as error:
+        named = "a temporary folder" if keep is None else repr(str(keep))
+        raise typer.BadParameter(f"{named} cannot be used: {error.strerror or error}.", param_hint="--keep") from None
+    if taken:
+        raise typer.BadParameter(f"{str(keep)!r} is not empty.", param_hint="--keep")
     return keep.resolve()
+
+
+def _refuse_unwritable(junit: Path) -> None:
+    """Refuse it before a minute of runs, not after."""
+    try:
+        junit.parent.mkdir(parents=True, exist_ok=True)
+        junit.open("ab").close()
+    except OSError as error:
+        raise typer.BadParameter(f"{str(junit)!r} cannot be written: {error.strerror}.", param_hint="--junit") from None
 
 
 def _refuse_other_systems() -> None:

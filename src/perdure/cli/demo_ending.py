@@ -12,7 +12,7 @@ from rich.text import Text
 
 from perdure.cli import phrases
 from perdure.cli.demo_stage import COLOURS, hang
-from perdure.cli.terminal import home_short
+from perdure.cli.terminal import home_short, path_typed
 from perdure.client.timeline import ModelStep, timeline_of
 from perdure.client.tool_steps import ToolStep
 
@@ -189,7 +189,7 @@ def _show_verdict(out: Console, story: Story, evidence: Evidence) -> None:
 
 def _show_next(out: Console, story: Story) -> None:
     rows = (
-        ("look again", f"perdure server --store {home_short(str(story.plan.store))}"),
+        ("look again", f"perdure server --store {path_typed(str(story.plan.store))}"),
         ("", f"perdure executions show {story.execution}"),
         ("try it", f"{home_short(str(story.plan.example))} holds the programs, yours to change"),
     )

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from perdure.cli import phrases
 from perdure.cli.demo_stage import hang
-from perdure.cli.terminal import asks, confirmed, console, grid, home_short, print_json
+from perdure.cli.terminal import asks, confirmed, console, grid, home_short, path_typed, print_json
 from perdure.core.rooms import RoomKind
 from perdure.demo.processes import now_ms
 from perdure.demo.rooms_document import rooms_document
@@ -159,7 +159,7 @@ def _show_ending(out: Console, story: RoomsStory, claims: Sequence[Claim], *, ke
     else:
         out.print(Text("✗ Not all of this holds: see the evidence, and please report it.", style="bold red"))
     if kept:
-        ledger, program = home_short(str(story.plan.ledger)), home_short(str(story.plan.folder / "verify.py"))
+        ledger, program = path_typed(str(story.plan.ledger)), path_typed(str(story.plan.folder / "verify.py"))
         out.print(Text.assemble(("  look again  ", "dim"), f"python {program} {ledger}"), soft_wrap=True)
         out.print(Text.assemble(("  do it       ", "dim"), f"{home_short(str(story.plan.example))}/README.md"))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import platform
+import shlex
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -119,3 +120,10 @@ def home_short(path: str) -> str:
     """Return a path with the user's home as `~`."""
     home = os.path.expanduser("~")
     return "~" + path[len(home) :] if path.startswith(home + os.sep) else path
+
+
+def path_typed(path: str) -> str:
+    """Return a path as it is typed in a shell: short, and quoted where it has to be."""
+    short = home_short(path)
+    plain = short.removeprefix("~")
+    return short if shlex.quote(plain) == plain else shlex.quote(path)

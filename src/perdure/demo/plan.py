@@ -59,15 +59,17 @@ class Plan:
 
 def prepare(keep: Path | None) -> Path:
     """Return an empty folder: `keep`, or a new temporary one. Raises `InvalidInput` (`demo_folder`)."""
-    if keep is None:
-        return Path(tempfile.mkdtemp(prefix="perdure-demo-")).resolve()
-    folder = keep.absolute()
     try:
+        if keep is None:
+            return Path(tempfile.mkdtemp(prefix="perdure-demo-")).resolve()
+        folder = keep.absolute()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         taken = next(folder.iterdir(), None)
     except OSError as error:
+        named = "a temporary folder" if keep is None else str(keep)
+        why = error.strerror or str(error)
         raise InvalidInput(
-            f"{folder} cannot be the demo's folder: {error.strerror or error}. Name a new one.", code="demo_folder"
+            f"{named} cannot be the demo's folder: {why}. Name a new one: --keep DIR.", code="demo_folder"
         ) from None
     if taken is not None:
         raise InvalidInput(

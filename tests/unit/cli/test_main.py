@@ -16,6 +16,7 @@ import pytest
 from perdure import errors
 from perdure.cli import failure, main
 from perdure.cli.examine import EXTRAS
+from perdure.cli.terminal import path_typed
 from perdure.errors import PerdureError
 from perdure.version import VERSION
 
@@ -146,6 +147,20 @@ def test_streams_that_are_closed_are_no_bug(closed: str, tmp_path: Path) -> None
     )
     assert done.returncode == 2, done  # the empty secret is refused
     assert list(tmp_path.iterdir()) == [], "no traceback was kept"
+
+
+@pytest.mark.parametrize(("option", "name"), [("--keep", "kept"), ("--junit", "report.xml")])
+def test_what_a_crash_test_cannot_write_is_told_before_it_runs(option: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    typed = [sys.executable, "-m", "perdure", "crashtest", "agent.py", option, str(tmp_path / "file" / name)]
+    done = subprocess.run(typed, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.startswith("error[usage]:"), name in done.stderr) == (2, True, True), done
+
+
+def test_a_path_is_quoted_where_a_shell_would_cut_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ann")
+    typed = [path_typed(path) for path in ("/tmp/p.db", "/home/ann/p.db", "/tmp/my store/p.db", "/home/ann/my store/p")]
+    assert typed == ["/tmp/p.db", "~/p.db", "'/tmp/my store/p.db'", "'/home/ann/my store/p'"]
 
 
 def test_help_loads_nothing_heavy() -> None:

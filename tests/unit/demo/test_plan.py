@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import filecmp
+import tempfile
 import tomllib
 from pathlib import Path
 
@@ -43,3 +44,10 @@ def test_a_folder_that_is_in_use_is_refused(tmp_path: Path, taken: str) -> None:
         prepare(keep)
     assert caught.value.code == "demo_folder"
     assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_machine_without_room_for_temporary_files_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    with pytest.raises(InvalidInput, match=r"a temporary folder cannot be .* --keep DIR") as caught:
+        prepare(None)
+    assert caught.value.code == "demo_folder"
