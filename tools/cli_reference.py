@@ -21,8 +21,9 @@ HEAD = """\
 <!-- Written by tools/cli_reference.py. Change the commands, then run it. -->
 
 `perdure NOUN VERB`; `python -m perdure` is the same. `--help` after any word explains it, `--install-completion` sets
-up the shell. Every command takes `--json`: one JSON document on stdout, in the form of the HTTP API; `executions watch`
-prints one event a line, `server` and `worker` one line when they are ready.
+up the shell. Commands take `--json`: one JSON document on stdout, in the form of the HTTP API; `executions watch`
+prints one event a line, `server` and `worker` one line when they are ready. Only `mcp`, `rooms download` and `rooms
+export` do not: their output has a form of its own.
 
 Which server: `--server URL`, else `PERDURE_URL`, else the one that this user runs on this machine; where several run,
 one has to be named. Its key: `PERDURE_API_KEY`, else, for a server of this user, its state file.
@@ -31,8 +32,17 @@ one has to be named. Its key: `PERDURE_API_KEY`, else, for a server of this user
 VARIABLES = {
     "PERDURE_URL": "The server's address.",
     "PERDURE_API_KEY": "The key for it.",
-    "PERDURE_STORE": "The SQLite file of `perdure server` and of embedded runtimes.",
+    "PERDURE_STORE": "The SQLite file of `perdure server` and of embedded runtimes; for servers also `postgresql://…`.",
     "PERDURE_RETENTION": "How long a server or an embedded runtime has its store keep what ended: `30d`, `12h`, `off`.",
+    "PERDURE_MAX_VALUE_MB": "As `perdure server --max-value-mb`, for an embedded runtime, too.",
+    "PERDURE_PUBLIC_URL": "As `perdure server --public-url`.",
+    "PERDURE_ALLOW_PRIVATE_HTTP": "`1`: as `perdure server --allow-private-http`, for an embedded runtime, too.",
+    "PERDURE_TOOL_ENV": "Names, by commas: as `perdure server --tool-env`, for an embedded runtime, too.",
+    "PERDURE_BASE_URL_KEYS": "Which key goes to a model's address that an agent names: `host[:port]=VARIABLE,...`.",
+    "PERDURE_SECRETS_KEY": "The server's key for secrets; several by commas.",
+    "PERDURE_SECRETS_KEY_FILE": "A file with the same.",
+    "PERDURE_ALLOW_NETWORK_STORE": "`1`: have a SQLite file on a network file system all the same. Data can be lost.",
+    "PERDURE_CRASHTEST_DIR": "Set by `perdure crashtest`: a folder for stand-ins, new for each run.",
     "PERDURE_SKILLS_PATH": "Folders of skills, separated as in `PATH`.",
     "PERDURE_SKILLS_OUT": "Where runs of skills leave their files.",
     "PERDURE_DEBUG": "`1`: show the traceback of an unexpected error.",

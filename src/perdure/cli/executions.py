@@ -261,9 +261,15 @@ def map_step(
     reason: Reason = "",
     by: By = "",
     server: Server = None,
+    as_json: AsJson = False,
 ) -> None:
     """Say that a step of a stuck execution only has another name now. Then resume it."""
+    from perdure.cli.terminal import print_json
+
     seq = ask(server, lambda api: api.map_step(execution, old, new, by=by or _who(), reason=reason))
+    if as_json:
+        print_json({"seq": seq})
+        return
     typer.echo(f"Noted as event {seq}. When all is mapped: perdure executions resume {execution}")
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
+from typer.main import get_command
 
 from perdure import errors
 from perdure.cli import failure, main
@@ -184,6 +187,37 @@ def test_completion_knows_every_noun(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_doctor_knows_every_extra() -> None:
     declared = tomllib.loads((TOOLS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert EXTRAS.keys() == declared["optional-dependencies"].keys() - {"all", "testing"}
+
+
+OWN_FORM = {"perdure mcp", "perdure rooms download", "perdure rooms export"}
+"""Commands whose output has a form of its own."""
+
+
+def leaves(command: Any, words: str = "perdure") -> Iterator[tuple[str, Any]]:
+    if not hasattr(command, "commands"):
+        yield words, command
+        return
+    for name, one in command.commands.items():
+        yield from leaves(one, f"{words} {name}")
+
+
+def test_commands_take_json() -> None:
+    without = {
+        words
+        for words, one in leaves(get_command(main.build_app()))
+        if "--json" not in str([p.opts for p in one.params])
+    }
+    assert without == OWN_FORM
+
+
+INTERNAL = {"PERDURE_COMPLETE", "PERDURE_CRASHTEST_WORLD", "PERDURE_FAILPOINTS", "PERDURE_FAILPOINTS_LOG"}
+
+
+def test_the_reference_page_names_every_variable() -> None:
+    page = (TOOLS.parent / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+    sources = (TOOLS.parent / "src" / "perdure").rglob("*.py")
+    read = {name for file in sources for name in re.findall(r"PERDURE_[A-Z_]+", file.read_text(encoding="utf-8"))}
+    assert {name for name in read - INTERNAL if f"`{name}` |" not in page} == set()
 
 
 def test_the_reference_page_is_what_the_commands_say() -> None:
