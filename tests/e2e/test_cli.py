@@ -209,6 +209,24 @@ def test_unknown_ids_end_with_3_and_a_wrong_key_with_1(home: Home, monkeypatch: 
         assert "PERDURE_API_KEY" in done.stdout + done.stderr
 
 
+def test_what_is_copied_is_on_one_line_in_a_narrow_terminal(tmp_path: Path) -> None:
+    process = Home(tmp_path, extra={"COLUMNS": "40"}).spawn("server", "--port", "0")
+    assert process.stdout is not None
+    said: list[str] = []
+    try:
+        while not said or "executions list" not in said[-1]:
+            said.append(process.stdout.readline())
+            assert said[-1], "it ended"
+    finally:
+        process.terminate()
+        process.wait(60)
+        process.stdout.close()
+    (link,) = (line.split()[-1] for line in said if "/login#" in line)
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/login#\S{47}", link)
+    (key,) = (line.split()[-1] for line in said if line.startswith("key"))
+    assert re.fullmatch(r"pdk_\S{43}", key)
+
+
 @pytest.mark.sqlite_only("who owns a file is its lock's to say; a database has no owner")
 def test_a_second_server_is_sent_to_the_first(home: Home, server: Running) -> None:
     done = home.process("server", "--port", "0")
