@@ -114,6 +114,11 @@ def test_what_nobody_knows_is_shown_and_ruled_on_once(home: Home) -> None:
     (effect,) = until(uncertain, "an uncertain effect")
     assert "outcome unknown" in home.command("executions", "show", execution).stdout
     assert "perdure effects rule" in home.command("effects", "list").stdout
+    home.extra["COLUMNS"] = "40"
+    command = f"perdure effects rule {execution} '{effect['address']}' happened|run|give-up\n"
+    for words in (("effects", "list", "--execution", execution), ("doctor", execution)):
+        assert command in home.command(*words).stdout, "it can be copied from a narrow terminal"
+    del home.extra["COLUMNS"]
     rule = ("effects", "rule", execution, effect["address"])
     early = home.command(*rule, "run", "--value", "1")
     assert (early.returncode, "--value" in early.stderr) == (2, True)

@@ -70,12 +70,13 @@ def _show(findings: list[Finding]) -> None:
     from perdure.cli import phrases
     from perdure.cli.terminal import console
 
-    table = Table.grid(padding=(0, 1))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
+    out = console()
     for one in findings:
         mark, style = _MARKS[one.level]
-        table.add_row(Text(mark, style=style), Text(phrases.plain(one.what)))
-        if one.command:
-            table.add_row("", Text(one.command, style="cyan"))
-    console().print(table)
+        line = Table.grid(padding=(0, 1))
+        line.add_column(no_wrap=True)
+        line.add_column(overflow="fold")
+        line.add_row(Text(mark, style=style), Text(phrases.plain(one.what)))
+        out.print(line)
+        if one.command:  # copied: a line's end within it would run half of it
+            out.print(Text(f"  {one.command}", style="cyan"), soft_wrap=True)

@@ -262,4 +262,4 @@ def _show_list(found: list[EffectView]) -> None:
     uncertain = next((one for one in found if one.state == states.Task.UNCERTAIN), None)
     if uncertain is not None:
         command = f"perdure effects rule {uncertain.execution} '{uncertain.address}' happened|run|give-up"
-        out.print(Text(f"Nobody knows what became of some. Find out, then: {command}", style="yellow"))
+        out.print(Text(f"Nobody knows what became of some. Find out, then: {command}", style="yellow"), soft_wrap=True)

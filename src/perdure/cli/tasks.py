@@ -155,7 +155,9 @@ def _show(found: list[TaskView]) -> None:
     out.print(table)
     dead = next((one for one in found if one.state == states.Task.DEAD), None)
     if dead is not None:
-        out.print(Text(f"To try one anew: perdure tasks retry {dead.execution} '{dead.address}'", style="dim"))
+        out.print(
+            Text(f"To try one anew: perdure tasks retry {dead.execution} '{dead.address}'", style="dim"), soft_wrap=True
+        )
 
 
 def _what(task: TaskView, now_ms: int) -> str:
