@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from perdure.core import states
 from perdure.core.codec import Json
@@ -69,8 +69,8 @@ class AgentResult:
     execution_id: str
     status: Status
     output: Any
-    """Of an agent that completed `result` and `finish_reason`, of any other nothing: `{}`. Of a durable function what
-    it returned."""
+    """Of an agent that completed `result` and `finish_reason`, of a durable function what it returned. Of what did not
+    complete nothing: `{}`, in which any key raises what `raise_for_status` does."""
     failure: Failure | None
     messages: tuple[dict[str, Json], ...]
     """The conversation: `role` and `text`, and for an assistant its `tool_calls`."""
@@ -84,12 +84,23 @@ class AgentResult:
         """Return itself if completed. Raises `ExecutionFailed` with the failure's code otherwise."""
         if self.status is Status.COMPLETED:
             return self
-        failure = self.failure or Failure(self.status, f"it was {self.status}")
-        raise ExecutionFailed(
-            f"execution {self.execution_id} {self.status}: {failure.message}",
-            code=failure.code,
-            execution=self.execution_id,
-        )
+        raise _not_completed(self.execution_id, self.status, self.failure)
+
+
+class _NoOutput(dict[str, Any]):
+    """What an execution that did not complete has for an output. Who takes a part of it learns why there is none."""
+
+    def __init__(self, why: ExecutionFailed) -> None:
+        super().__init__()
+        self._why = why
+
+    def __missing__(self, _key: str) -> NoReturn:
+        raise self._why
+
+
+def _not_completed(execution: str, status: Status, failure: Failure | None) -> ExecutionFailed:
+    code, message = (failure.code, failure.message) if failure else (str(status), f"it was {status}")
+    return ExecutionFailed(f"execution {execution} {status}: {message}", code=code, execution=execution)
 
 
 def status_of(view: ExecutionView) -> AgentStatus:
@@ -112,7 +123,7 @@ def result_of(view: ExecutionView, events: Iterable[Event]) -> AgentResult:
     return AgentResult(
         execution_id=view.id,
         status=Status(view.state),
-        output={} if view.output is None and (view.model or view.state != Status.COMPLETED) else view.output,
+        output=_output(view),
         failure=view.failure,
         messages=tuple(_messages(log)),
         tool_calls=tuple(_tool_uses(log)),
@@ -120,6 +131,14 @@ def result_of(view: ExecutionView, events: Iterable[Event]) -> AgentResult:
         cost=view.usage.cost_usd,
         last_seq=view.last_seq,
     )
+
+
+def _output(view: ExecutionView) -> Any:
+    if view.output is not None:
+        return view.output
+    if view.state != Status.COMPLETED:
+        return _NoOutput(_not_completed(view.id, Status(view.state), view.failure))
+    return {} if view.model else None
 
 
 def _messages(log: list[Event]) -> Iterable[dict[str, Json]]:
