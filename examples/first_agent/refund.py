@@ -57,7 +57,9 @@ agent = Agent(
     tools=[read_order, send_refund],
 )
 
-if __name__ == "__main__":
+
+def main() -> None:
+    """Begin the run, or go on with it, and answer what it asks."""
     with AgentRuntime(store="refunds.db", models=Catalog(scripted={"refunds": script})) as runtime:
         # The same key again is the same execution, wherever its last process was killed.
         handle = runtime.start(agent, "Refund order 1234, the parcel never came.", idempotency_key="order-1234")
@@ -83,3 +85,10 @@ if __name__ == "__main__":
                         case _:
                             handle.rule(address, "give_up")
         print(handle.result().output["result"])
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (KeyboardInterrupt, EOFError):  # Ctrl-C, or nobody is there to answer
+        print("\n  Left. Run me again: it goes on.")
