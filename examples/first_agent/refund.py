@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from perdure import Agent, AgentRuntime, tool
+from perdure import Agent, AgentEvent, AgentHandle, AgentRuntime, tool
 from perdure.client.stream_events import ApprovalRequested, ToolCompleted, ToolScheduled, ToolUncertain
 from perdure.models.catalog import Catalog
 from perdure.models.port import ModelReply, ModelRequest
@@ -65,26 +65,31 @@ def main() -> None:
         handle = runtime.start(agent, "Refund order 1234, the parcel never came.", idempotency_key="order-1234")
         print(handle.execution_id, flush=True)
         for event in handle.stream():
-            match event:
-                case ToolScheduled(tool=name):
-                    print(f"  recorded: the model wants {name}", flush=True)
-                case ToolCompleted(value=value):
-                    print(f"  recorded: it gave {value}", flush=True)
-                case ApprovalRequested() if handle.get_status().is_waiting:
-                    if input("  send_refund waits for you. Kill me, or answer [y/n]: ").startswith("y"):
-                        handle.approve()
-                    else:
-                        handle.reject("not this time")
-                case ToolUncertain(address=address) if any(one.address == address for one in handle.get_status().waits):
-                    print("  send_refund began, and nobody knows how it ended. started.txt says that it started.")
-                    match input("  Did the money go? [y/n/unknown]: "):
-                        case "y":
-                            handle.rule(address, "happened", value="refund seen at the bank", reason="asked the bank")
-                        case "n":
-                            handle.rule(address, "run", reason="asked the bank")
-                        case _:
-                            handle.rule(address, "give_up")
+            hear(handle, event)
         print(handle.result().output["result"])
+
+
+def hear(handle: AgentHandle, event: AgentEvent) -> None:
+    """Say what was recorded, and ask the person what only a person knows."""
+    match event:
+        case ToolScheduled(tool=name):
+            print(f"  recorded: the model wants {name}", flush=True)
+        case ToolCompleted(value=value):
+            print(f"  recorded: it gave {value}", flush=True)
+        case ApprovalRequested() if handle.get_status().is_waiting:
+            if input("  send_refund waits for you. Kill me, or answer [y/n]: ").startswith("y"):
+                handle.approve()
+            else:
+                handle.reject("not this time")
+        case ToolUncertain(address=address) if any(one.address == address for one in handle.get_status().waits):
+            print("  send_refund began, and nobody knows how it ended. started.txt says that it started.")
+            match input("  Did the money go? [y/n/unknown]: "):
+                case "y":
+                    handle.rule(address, "happened", value="refund seen at the bank", reason="asked the bank")
+                case "n":
+                    handle.rule(address, "run", reason="asked the bank")
+                case _:
+                    handle.rule(address, "give_up")
 
 
 if __name__ == "__main__":

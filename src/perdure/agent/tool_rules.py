@@ -78,4 +78,5 @@ def _number(name: str, option: str, value: object, least: float, most: float) ->
 
 def bad_tool(name: str, why: str) -> InvalidInput:
     """Return the refusal of a tool's declaration."""
-    return InvalidInput(f"tool {name} {why}.", code="bad_tool", tool=name)
+    end = "" if why.endswith("?") else "."
+    return InvalidInput(f"tool {name} {why}{end}", code="bad_tool", tool=name)

@@ -209,8 +209,8 @@ def _show(report: Report) -> None:
     typer.echo(f"{report.store} ({report.dialect}): {_said(report)}")
     if report.executions:
         typer.echo("executions: " + ", ".join(f"{count:,} {state}" for state, count in report.executions.items()))
-    if report.rows:
-        typer.echo("rows: " + ", ".join(f"{name} {count:,}" for name, count in report.rows.items()))
+    if any(report.rows.values()):
+        typer.echo("rows: " + ", ".join(f"{name} {count:,}" for name, count in report.rows.items() if count))
     if report.aside:
         typer.echo(f"It is not to be run on: {report.aside}.")
     for one in report.problems:

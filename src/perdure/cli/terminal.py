@@ -94,7 +94,8 @@ def print_said(head: str, text: str) -> None:
 
     out = console()
     out.print(Text(phrases.plain(head), style="dim"))
-    out.print(Padding.indent(Text(phrases.block(text)), 2))
+    for line in phrases.block(text).split("\n"):
+        out.print(Padding.indent(Text(line), 2))
 
 
 def asks(no: bool) -> bool:

@@ -16,7 +16,8 @@ from perdure.agent.agent import Agent
 from perdure.errors import InvalidInput
 from perdure.flow.durable import DurableDefinition, durable_definition, is_durable
 
-_NOT_THEIRS = ("<frozen", str(Path(__file__).parents[1]) + os.sep, os.path.dirname(importlib.__file__) + os.sep)
+ENDS_ITSELF = 'it is a program that ends while it is imported. Put what it does under `if __name__ == "__main__":`'
+_NOT_THEIRS = ("<", str(Path(__file__).parents[1]) + os.sep, os.path.dirname(importlib.__file__) + os.sep)
 """Where lines of ours and of Python's importing stand: none of them is the user's to mend."""
 
 
@@ -81,8 +82,7 @@ def _import(target: str, name: str) -> ModuleType:
         parent, _, last = error.name.rpartition(".")
         raise _bad(target, f"names no module: there is no {error.name!r}{_near(last, _modules(parent))}") from None
     except SystemExit:
-        cure = 'Put what it does as a program under `if __name__ == "__main__":`'
-        raise _bad(target, f"cannot be imported: {name} is a program that ends while it is imported. {cure}") from None
+        raise _bad(target, f"cannot be imported: {ENDS_ITSELF}") from None
     except Exception as error:  # importing runs the user's code
         raise _bad(target, f"cannot be imported: {name} {raised(error)}") from error
 

@@ -39,9 +39,10 @@ def lose() -> str:
 def script(request: ModelRequest) -> ModelReply:
     if not keys:
         raise ModelError("key", "set THE_KEY, then resume.", maybe_billed=False)
-    if len(request.messages) > 1:
+    first, *later = request.messages
+    if later:
         return say("done")
-    return call("lose") if request.messages[0].text == "Lose it." else call("send", {"what": "it"})
+    return call("lose") if first.text == "Lose it." else call("send", {"what": "it"})
 
 
 @pytest.fixture

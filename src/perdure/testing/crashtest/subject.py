@@ -19,7 +19,7 @@ from perdure.agent.agent import Agent
 from perdure.core.delivery import Delivery
 from perdure.errors import InvalidInput
 from perdure.testing.family import Family
-from perdure.worker.target import load_module, load_target, raised
+from perdure.worker.target import ENDS_ITSELF, load_module, load_target, raised
 
 INSPECT_SECONDS = 60.0
 DEFAULT_INPUT = "Go."
@@ -238,6 +238,8 @@ def _module_at(path: Path) -> Any:
         spec.loader.exec_module(module)
     except InvalidInput:
         raise
+    except SystemExit:
+        raise _bad(str(path), f"cannot be imported: {ENDS_ITSELF}") from None
     except Exception as error:  # importing runs the user's code
         raise _bad(str(path), f"cannot be imported: it {raised(error)}") from error
     return module
