@@ -14,7 +14,7 @@ PROGRAM = ROOT / "examples" / "first_agent" / "refund.py"
 
 
 def run_until(words: str, folder: Path, answers: str = "") -> str:
-    """Start the example, SIGKILL it as soon as it has said the words, and return what it had said."""
+    """Start the example, SIGKILL it as soon as it has said the words and its id, and return what it had said."""
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, str(PROGRAM)]
     with subprocess.Popen(command, env=env, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -23,7 +23,7 @@ def run_until(words: str, folder: Path, answers: str = "") -> str:
         process.stdin.write(answers.encode())
         process.stdin.flush()
         said = b""
-        while words.encode() not in said:
+        while words.encode() not in said or b"exe_" not in said:  # a tool may begin before the id is printed
             more = os.read(process.stdout.fileno(), 4096)
             assert more, said.decode()
             said += more
@@ -32,7 +32,7 @@ def run_until(words: str, folder: Path, answers: str = "") -> str:
 
 
 def execution_in(said: str) -> str:
-    return said.split()[0]
+    return next(word for word in said.split() if word.startswith("exe_"))
 
 
 @pytest.mark.sqlite_only("a program that is its own server has a file")
