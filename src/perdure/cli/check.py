@@ -33,6 +33,7 @@ def check(
     ended against the code, without its steps' bodies and without writing anything. Exit code 1 if it finds something.
     """
     from perdure.cli import failure
+    from perdure.cli.phrases import plural
     from perdure.cli.terminal import print_json
     from perdure.worker.declared import durable_functions
     from perdure.worker.target import load_module
@@ -49,7 +50,8 @@ def check(
         for one in mismatches:
             typer.echo(f"{one['execution']} ({one['function']}): {one['why']}")
         functions = len(durable_functions(found))
-        typer.echo(f"{functions} durable functions, {looked} live executions, {len(uses) + len(mismatches)} findings.")
+        counted = (plural(functions, "durable function"), plural(looked, "live execution"))
+        typer.echo(f"{', '.join(counted)}, {plural(len(uses) + len(mismatches), 'finding')}.")
     if uses or mismatches:
         failure.stop(failure.FAILED)
 

@@ -34,10 +34,7 @@ def head(view: ExecutionView, now_ms: int) -> RenderableType:
     title = Text.assemble((view.id, "bold"), "  ", phrases.plain(view.agent), "  ")
     title.append_text(state_text(view.state, view.reason))
     usage = view.usage
-    facts = [
-        view.model,
-        phrases.plural(usage.model_calls, "model call"),
-    ]
+    facts = [view.model, phrases.plural(usage.model_calls, "model call")] if view.model else []
     if usage.input_tokens or usage.output_tokens:
         facts.append(f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out")
         facts.append(phrases.money(usage.cost_usd))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -41,3 +42,11 @@ def test_the_tree_and_what_ends_each_wait_are_shown(tmp_path: Path) -> None:
     assert [line.split()[1] for line in tree] == ["exe_c1", "exe_c2"]
     assert "running" in tree[0]
     assert f"begun by {parent.ref.execution}" in below
+
+
+def test_a_durable_function_is_said_to_call_no_model(tmp_path: Path) -> None:
+    with bench_in(tmp_path) as bench:
+        execution = bench.waiting().ref.execution
+        view = bench.read(lambda reads: execution_view(reads, COMPANY, execution))
+    assert "model call" in shown(view)[1]
+    assert shown(replace(view, model=""))[1].startswith("started ")
