@@ -22,6 +22,7 @@ from perdure.agent.agent import Agent
 from perdure.client.rooms import Room
 from perdure.core import states
 from perdure.core.companies import new_key
+from perdure.core.room_views import WakeView
 from perdure.core.views import ApprovalView
 from perdure.demo import rooms_script
 from perdure.demo.plan import copy_example
@@ -155,9 +156,18 @@ class _Play:
         self._globex.wait(self._globex.api.decide(approval.id, said, by=BOB, digest=approval.digest))
 
     def _all_ended(self) -> bool:
+        """Whether nobody is awake, and nobody can be woken any more.
+
+        The companies are asked one after the other, and a wake that ends wakes others in its last acts: only what two
+        rounds say alike was so at the moment between them.
+        """
         self._look()
-        own = [one for room in (self._ann, self._bob) for one in room.wakes() if one.execution]
-        return all(one.state in states.TERMINAL for one in own)
+        before, after = self._wakes(), self._wakes()
+        return before == after and all(one.state in states.TERMINAL for one in after)
+
+    def _wakes(self) -> tuple[WakeView, ...]:
+        """Return the wakes of both agents, each as its own company sees it."""
+        return tuple(one for room in (self._ann, self._bob) for one in room.wakes() if one.execution)
 
     def _told(self, at_death: tuple[Line, ...]) -> RoomsStory:
         """Return what the server says in the end; write the ledger out."""
@@ -172,7 +182,7 @@ class _Play:
             lines=tuple(self._seen),
             messages=tuple(self._ann.messages()),
             memory={company: tuple(room.memory()) for company, room in rooms.items()},
-            wakes=tuple(one for room in rooms.values() for one in room.wakes() if one.execution),
+            wakes=self._wakes(),
             asked=tuple(read_world_log(self._world.log)) if self._world.log else (),
             approvals=tuple(self._approvals(state=None)),
             verified=Verified(-1, "", "", 0),
