@@ -53,6 +53,10 @@ class Route:
             found.append(abs(median(a for a, _ in swapped) - median(b for _, b in swapped)))
         return sorted(found)
 
+    def tells(self, p: float) -> bool:
+        """Say whether the time tells a room from none, `p` being of its difference: no shuffle came near."""
+        return p <= 1 / SHUFFLES and abs(self.difference) > BAR_US
+
 
 class Asker:
     """One connection to a server, with one company's key."""
@@ -122,7 +126,7 @@ def main() -> int:
             asker = Asker(server.address, here.stranger)
             routes = [measure(asker, *one, options.rounds, chance) for one in one_each(here).items()]
     found = [(shown(route, chance), route) for route in routes]
-    told = [route for p, route in found if p <= 1 / SHUFFLES and abs(route.difference) > BAR_US]  # no shuffle came near
+    told = [route for p, route in found if route.tells(p)]
     small = sum(p < 0.05 for p, _ in found)
     largest = max(abs(route.difference) for route in routes)
     by_chance = len(found) / 20

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 
 import pytest
 from compare import two_sizes
@@ -17,6 +18,7 @@ from compared.report import quiet
 from compared.run import FEWER, MORE
 from compared.running import kind_of
 from plain_http import Client, Refused
+from room_timing import Route, shown
 from step_log import Told, told
 from workloads import spent
 
@@ -192,3 +194,15 @@ async def test_the_plain_client_reads_whole_and_chunked_answers_and_keeps_its_co
         await client.close()
         await left.wait()
     assert connections == 1
+
+
+@pytest.mark.parametrize(("later_us", "tells"), [(0, False), (15, False), (40, True)])
+def test_a_room_that_answers_later_is_told_above_noise_and_bar(later_us: float, tells: bool) -> None:
+    """Answers scatter by a hundred microseconds, now and then by a thousand; a channel of forty shows all the same."""
+    dice = Random(5)
+
+    def took() -> float:
+        return 500 + dice.gauss(0, 100) + (1_000 if dice.random() < 0.05 else 0)
+
+    route = Route("GET /v1/rooms/ID", [took() + later_us for _ in range(400)], [took() for _ in range(400)])
+    assert route.tells(shown(route, Random(6))) == tells
