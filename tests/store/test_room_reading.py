@@ -13,8 +13,6 @@ from older_store import older_store
 from perdure.core.rooms import OpenTask, Post, Remember
 from perdure.engine import rooms_snapshot
 from perdure.engine.rooms_read import Window, memory_view, messages_view
-from perdure.store.postgres import open_postgres
-from perdure.store.protocol import Store
 from perdure.store.sql_store import load_queries
 from perdure.store.sqlite import open_sqlite
 from perdure.store.sqlite_link import open_link
@@ -112,13 +110,8 @@ def test_lines_that_an_earlier_release_kept_are_read_in_their_order(
             for statement in OLD_LINES.strip().split("\n"):
                 old.session.execute(statement)
         old.carry_on()
-    store: Store = (
-        open_sqlite(Path(old.address), clock=FakeClock(), random=SeededRandom())
-        if dialect == "sqlite"
-        else open_postgres(old.address, random=SeededRandom())
-    )
     asked = {"room": "room_r", "limit": 9}
-    with closing(store), store.read() as reads:
+    with closing(old.opened()) as store, store.read() as reads:
         for company, texts in ((GLOBEX, ["first", "last"]), (ACME, ["first", "secret", "last"])):
             reads.speak_for(company)
             newest = reads.rows("room_memory_last", company=company, **asked)

@@ -271,12 +271,7 @@ def test_in_rooms_from_before_there_was_a_search_everything_is_found(
             for statement in OLD.strip().split("\n"):
                 old.session.execute(statement)
         old.carry_on()
-    store: Store = (
-        open_sqlite(Path(old.address), clock=FakeClock(), random=SeededRandom())
-        if dialect == "sqlite"
-        else open_postgres(old.address, random=SeededRandom())
-    )
-    with closing(store), store.read() as reads:
+    with closing(old.opened()) as store, store.read() as reads:
         reads.speak_for(GLOBEX)
         page = search(reads, GLOBEX, "room_r", Search("river secret old new"))
         assert sorted(one.id for one in page.items) == ["fil_2", "mem_all", "msg_1"]

@@ -37,6 +37,17 @@ class Notes:
     """Awaited before an operation is submitted; what it raises is the answer."""
     before_read: Callable[[], Any] | None = None
 
+    def hold_reads(self) -> tuple[asyncio.Event, asyncio.Event]:
+        """Have reads wait; return what is set once one does, and what lets all of them go on."""
+        waiting, go_on = asyncio.Event(), asyncio.Event()
+
+        async def hold() -> None:
+            waiting.set()
+            await go_on.wait()
+
+        self.before_read = hold
+        return waiting, go_on
+
     def run(
         self, operation: Operation[Any, T], row: Any, wants: tuple[Topic, ...] = (), *, unchanged: bool = False
     ) -> asyncio.Future[T]:

@@ -11,9 +11,11 @@ import pytest
 
 from perdure.store import postgres_link, sqlite
 from perdure.store.migrate import load_migrations, migrate
-from perdure.store.protocol import EVERY_COMPANY
+from perdure.store.postgres import open_postgres
+from perdure.store.protocol import EVERY_COMPANY, Store
 from perdure.store.sqlite_link import open_link
 from perdure.system import SystemRandom
+from perdure.testing.clock import FakeClock, SeededRandom
 from postgres_server import as_ordinary_role
 
 
@@ -34,6 +36,12 @@ class OlderStore:
     def carry_on(self) -> None:
         """Take all the steps of this release."""
         migrate(self.session, SystemRandom(), load_migrations())
+
+    def opened(self) -> Store:
+        """Open it as this release does. It was carried on, and nobody has it any more."""
+        if self.session.dialect == "postgres":
+            return open_postgres(self.address, random=SeededRandom())
+        return sqlite.open_sqlite(Path(self.address), clock=FakeClock(), random=SeededRandom())
 
 
 @contextmanager

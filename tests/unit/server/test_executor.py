@@ -329,13 +329,7 @@ async def test_what_takes_long_to_open_is_no_claim_whose_answer_was_lost(tmp_pat
     clock = FakeClock()
     async with house_in(tmp_path, [say("done")], clock=clock) as house:
         one = house.open()
-        opening, go_on = asyncio.Event(), asyncio.Event()
-
-        async def slow() -> None:
-            opening.set()
-            await go_on.wait()
-
-        house.notes[one].before_read = slow
+        opening, go_on = house.notes[one].hold_reads()
         execution = await house.bench.start()
         await opening.wait()
         for renewals in range(1, 4):
@@ -439,13 +433,7 @@ async def test_a_log_that_cannot_be_read_sticks_at_first_sight(tmp_path: Path, d
 async def test_what_is_heard_while_the_log_is_opened_is_not_missed(tmp_path: Path) -> None:
     async with house_in(tmp_path, [call("look"), say("done")]) as house:
         one = house.open()
-        opening, go_on = asyncio.Event(), asyncio.Event()
-
-        async def slow() -> None:
-            opening.set()
-            await go_on.wait()
-
-        house.notes[one].before_read = slow
+        opening, go_on = house.notes[one].hold_reads()
         execution = await house.bench.start(tool("look"))
         await opening.wait()
 
