@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from perdure.core import states
+from perdure.core.delivery import UNKEPT
 from perdure.core.events import Event, Kind
 from perdure.core.queues import QueueView
 from perdure.core.spoken import moment, span
@@ -18,7 +19,7 @@ from perdure.store.protocol import Reads, Row
 
 MOST_DEAD = 5
 """Calls that failed for good and are named: the newest."""
-POISON = frozenset({"invalid_arguments", "unserialisable", "too_large", "unknown_tool"})
+POISON = UNKEPT | {"invalid_arguments", "unknown_tool"}
 """Codes of failures that no retry can change: the call itself, or what it gave, cannot be read or stored."""
 
 
