@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ from perdure.shared_store import open_node
 from perdure.store.postgres import open_postgres
 from perdure.system import SystemClock, SystemRandom
 from perdure.testing import world
+from perdure.testing.evidence import BEGUN_AT_MS
 from perdure.testing.world_client import World, WorldRefused
 from perdure.wire.worker_lock import default_folder
 from perdure.worker.functions import FunctionOptions, FunctionWorker
@@ -191,8 +193,9 @@ def _node(setup: Setup, parts: Parts) -> Node:
 
 
 async def _ask_world(setup: Setup, request: ModelRequest) -> ModelReply:
+    asked = {**request_to_json(request), BEGUN_AT_MS: time.time_ns() // 1_000_000}
     try:
-        found = await asyncio.to_thread(World(setup.world_url()).model, request_to_json(request))
+        found = await asyncio.to_thread(World(setup.world_url()).model, asked)
     except WorldRefused as refused:
         after = float(setup.refuse.partition(":")[2] or 0)
         raise ModelError("transient", str(refused), retry_after=after) from refused

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from perdure.testing.client_log import Asked
-from perdure.testing.evidence import MODEL_REPLY, MODEL_REQUEST, Entry, Event, History
+from perdure.testing.evidence import BEGUN_AT_MS, MODEL_REPLY, MODEL_REQUEST, Entry, Event, History
 
 MODEL_ADDRESS = re.compile(r"(^|/)model(/\d+)?$")
 """Where an agent's model calls are recorded: `turn 3/model`, and `turn 3/model/2` when it had to wait in between."""
@@ -41,7 +41,8 @@ class Expect:
     """Tools that never act on the world, whatever their delivery."""
     late_attempts: bool = False
     """Attempts that the log calls lost or failed may still reach the world later: a stopped process woke up, or a
-    thread could not be ended. Without it (kills only) such a call is a violation."""
+    thread could not be ended; and so may a model request, if it says that it was begun in time (`begun_at_ms`).
+    Without it (kills only) such a call is a violation."""
     cancel_grace_ms: int = 1000
     """Time after an acknowledged cancel in which a model request may still leave."""
     clock_slack_ms: int = 0
@@ -144,6 +145,15 @@ def _steps(history: History, entries: list[Entry]) -> dict[str, Step]:
 def is_late(call: Entry, end: Event, expect: Expect) -> bool:
     """Say whether the world saw `call` after `end` was recorded."""
     return call.received_at_ms > end.at_ms + expect.clock_slack_ms
+
+
+def left_at_ms(request: Entry, expect: Expect) -> int:
+    """Return when a model request was sent: when the world saw it or, where processes are stopped, when it was begun.
+
+    One that is stopped while it sends goes on sending, however late: no look at a lease comes after that.
+    """
+    begun = request.body.get(BEGUN_AT_MS)
+    return begun if expect.late_attempts and isinstance(begun, int) else request.received_at_ms
 
 
 def is_reply(recorded: Event) -> bool:

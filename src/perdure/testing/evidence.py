@@ -13,6 +13,8 @@ from typing import Any
 
 MODEL_REQUEST = "model_request"
 MODEL_REPLY = "model_reply"
+BEGUN_AT_MS = "begun_at_ms"
+"""In a model request's body, if its sender says so: when it began to send, in milliseconds of the world's clock."""
 
 
 @dataclass(frozen=True, slots=True)

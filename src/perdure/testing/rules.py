@@ -8,11 +8,21 @@ I5 one key per step, I6 fences rise, I7 decisions once, I8 timers, I9 cancel and
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
-from perdure.testing.cases import MODEL_ADDRESS, Case, Step, Violation, is_late, is_reply, requests_recorded
+from perdure.testing.cases import (
+    MODEL_ADDRESS,
+    Case,
+    Step,
+    Violation,
+    is_late,
+    is_reply,
+    left_at_ms,
+    requests_recorded,
+)
 from perdure.testing.evidence import Entry, Event
 
 KINDS = frozenset(
@@ -198,8 +208,8 @@ def model_calls(case: Case) -> Iterator[Violation]:
         if bought_here and is_reply(recorded) and not step.requests:
             yield case.broken("P8", "I2", f"{step.address}: a reply is recorded that nobody asked the model for")
         for request in step.requests:
-            if is_late(request, recorded, case.expect):
-                late = request.received_at_ms - recorded.at_ms
+            late = left_at_ms(request, case.expect) - recorded.at_ms
+            if late > case.expect.clock_slack_ms:
                 yield case.broken("P1", "I3", f"{step.address}: requested again {late} ms after its reply was recorded")
         takeovers = sum(event.seq < recorded.seq for event in case.events("taken_over"))
         # A retry after a fault of the world, or a refusal, explains itself.
@@ -221,8 +231,8 @@ def cancel_stops_new_calls(case: Case) -> Iterator[Violation]:
     acked = [asked.known_ms for asked in case.accepted("cancel")]
     for step in case.steps.values():
         for request in step.requests:
-            if acked and request.received_at_ms > min(acked) + case.expect.cancel_grace_ms:
-                late = request.received_at_ms - min(acked)
+            late = left_at_ms(request, case.expect) - min(acked, default=math.inf)
+            if late > case.expect.cancel_grace_ms:
                 yield case.broken("P9", "I9", f"{step.address}: model request {late} ms after the cancel was accepted")
 
 

@@ -7,6 +7,7 @@ and a call counts only when the whole request arrived.
     POST /model      a model request (the fields of `ModelRequest` as JSON), answered by the script with a `ModelReply`.
                      Logged as `model_request` on arrival, and as `model_reply` before the reply leaves. A script
                      that raises is answered 500, or the `status` of what it raised, and logged with `"effect": false`.
+                     With `begun_at_ms`, when sending began, one that a stopped process sends late is known as such.
     POST /faults     {"spec": ..., "seed": ...} replaces the plan of faults and starts its counting anew.
     GET  /log        the log: one JSON object a line.
 

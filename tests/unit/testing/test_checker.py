@@ -131,6 +131,27 @@ def test_a_late_call_of_a_lost_attempt_is_allowed_only_where_processes_are_stopp
     assert "P1/I3" in str(story.check())
 
 
+@pytest.mark.parametrize("before_ms", [1, -1])
+def test_a_model_request_may_leave_late_only_if_a_stopped_process_had_begun_it_in_time(before_ms: int) -> None:
+    story = good()
+    recorded = story.find("step_recorded", MODEL_2)
+    story.call("model_request", MODEL_2, 17, body={"begun_at_ms": recorded["at_ms"] - before_ms})
+    story.call("model_reply", MODEL_2, 17)
+    assert "P1/I3 exe_1: turn 2/model: requested again" in str(story.check())
+    story.expect = Expect(late_attempts=True)
+    assert story.check().ok is (before_ms > 0)
+
+
+@pytest.mark.parametrize("after_ms", [1_000, 1_001])
+def test_so_may_one_that_leaves_after_a_cancel(after_ms: int) -> None:
+    story = cancelled()
+    accepted_ms = START_MS + 6_100
+    story.call("model_request", MODEL_1, 8, body={"begun_at_ms": accepted_ms + after_ms})
+    assert "ms after the cancel was accepted" in str(story.check())
+    story.expect = Expect(late_attempts=True)
+    assert ("ms after the cancel was accepted" in str(story.check())) is (after_ms > 1_000)
+
+
 def test_a_silent_tool_owes_the_world_nothing() -> None:
     story = good()
     story.entries = [entry for entry in story.entries if entry.name != "mail"]
