@@ -19,7 +19,7 @@ from perdure.core.codec import Json
 from perdure.core.events import Event, Kind
 from perdure.core.live import LiveNews
 from perdure.core.ports import Clock, Random
-from perdure.core.rooms import Act, OpenTask, Post, Remember, Written
+from perdure.core.rooms import Act, Leave, OpenTask, Post, Remember, Written
 from perdure.core.views import (
     ApprovalView,
     Decision,
@@ -31,7 +31,7 @@ from perdure.core.views import (
     StartRequest,
 )
 from perdure.core.work import Answer, Begin, Held, LeasedTask, LeaseRequest, Report, WorkerInfo
-from perdure.errors import Conflict, PerdureError, Unauthorized, Unreachable
+from perdure.errors import Conflict, NotFound, PerdureError, Unauthorized, Unreachable
 from perdure.wire.api import Api, TaskSource
 from perdure.wire.errors import NOT_SENT
 
@@ -191,7 +191,21 @@ class JoinedApi:
     async def write_in_room(self, room: str, act: Act, *, by: str = "") -> Written:
         if isinstance(act, Post | OpenTask | Remember) and not act.key:
             act = replace(act, key=f"auto-{self._chance()}")
+        if isinstance(act, Leave):
+            return await self._taken(lambda api: api.write_in_room(room, act, by=by), Written(room, 0, created=False))
         return await self.ask(lambda api: api.write_in_room(room, act, by=by))
+
+    async def delete_schedule(self, name: str) -> None:
+        await self._taken(lambda api: api.delete_schedule(name), None)
+
+    async def delete_secret(self, name: str) -> None:
+        await self._taken(lambda api: api.delete_secret(name), None)
+
+    async def withdraw_agent(self, agent: str) -> None:
+        await self._taken(lambda api: api.withdraw_agent(agent), None)
+
+    async def remove_room_hook(self, name: str) -> None:
+        await self._taken(lambda api: api.remove_room_hook(name), None)
 
     async def pause(self, execution: str, *, by: str = "", reason: str = "") -> None:
         await self._once(
@@ -270,6 +284,22 @@ class JoinedApi:
                 await act(api)
 
         await self.ask(attempt)
+
+    async def _taken(self, take: Callable[[Api], Coroutine[Any, Any, T]], gone: T) -> T:
+        """Take something away. Whoever is asked after another owner and has none is believed: that one took it away."""
+        tries = 0
+
+        async def attempt(api: Api) -> T:
+            nonlocal tries
+            tries += 1
+            try:
+                return await take(api)
+            except NotFound:
+                if tries == 1:
+                    raise
+                return gone
+
+        return await self.ask(attempt)
 
     def _chance(self) -> str:
         return self._random.token(16).hex()

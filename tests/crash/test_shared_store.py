@@ -129,6 +129,18 @@ def test_a_verb_in_flight_when_the_owner_dies_counts_once(
         assert owner.process.wait(10) == -signal.SIGKILL
 
 
+@pytest.mark.parametrize("point", ["change_schedule.after_commit", "change_schedule.before_commit"])
+def test_what_is_taken_away_while_the_owner_dies_was_there(store: Path, point: str) -> None:
+    """The next owner is asked again, and does not say that there is none."""
+    with program(store, failpoints=f"{point}=kill") as owner, program(store) as other:
+        assert [opened(one) for one in (owner, other)] == ["owner", "joined"]
+        assert other.ask("schedule") is None
+        assert other.ask("unschedule") is None
+        assert owner.process.wait(10) == -signal.SIGKILL
+        assert other.ask("scheduled") == []
+        assert other.ask("unschedule")["code"] == "not_found"
+
+
 def _ready(other: Program, execution: str, verb: str) -> tuple[str, ...]:
     """Wait until the verb means something."""
     if verb == "rule":

@@ -179,6 +179,15 @@ class Child:
     def rule(self, execution: str, address: str) -> Any:
         return self.handle(execution).rule(address, "give_up", by="me").ruling
 
+    def schedule(self) -> None:
+        self.runtime.schedules.create("nightly", AGENTS["say"], "go", cron="0 3 * * *")
+
+    def unschedule(self) -> None:
+        self.runtime.schedules.delete("nightly")
+
+    def scheduled(self) -> Any:
+        return [one.name for one in self.runtime.schedules.list()]
+
     def tasks(self, execution: str) -> Any:
         return [[one.address, one.state, one.attempt] for one in self.handle(execution).tasks()]
 

@@ -93,13 +93,13 @@ def publish_agent(tx: Tx, rows: Sequence[Publish]) -> Steps[int]:
 
 
 @operation(keys=_key_of_agent)
-def withdraw_agent(tx: Tx, rows: Sequence[Withdraw]) -> Steps[bool]:
-    """Let agents be reached no more; say whether they were. What they do goes on."""
+def withdraw_agent(tx: Tx, rows: Sequence[Withdraw]) -> Steps[None]:
+    """Let agents be reached no more; again changes nothing. What they do goes on. Who wants to know whether one was
+    reached looks before (`published_agent`)."""
     yield ()
-    gone: dict[Withdraw, bool] = {}
     for row in sorted(rows, key=_key_of_agent):
-        gone[row] = tx.run("delete_a2a_agent", company=row.company, agent=row.agent) > 0
-    return [gone[row] for row in rows]
+        tx.run("delete_a2a_agent", company=row.company, agent=row.agent)
+    return [None] * len(rows)
 
 
 def _keys(row: Accept) -> tuple[str, ...]:

@@ -61,23 +61,27 @@ def _add(tx: Tx, row: AddHook) -> HookView | PerdureError:
 
 
 @operation()
-def remove_hook(tx: Tx, rows: Sequence[RemoveHook]) -> Steps[NotFound | None]:
-    """Take hooks away."""
+def remove_hook(tx: Tx, rows: Sequence[RemoveHook]) -> Steps[None]:
+    """Take hooks away; again changes nothing. Who wants to know whether there is one looks before (`known_hook`)."""
     yield ()
-    return [_remove(tx, row) for row in rows]
-
-
-def _remove(tx: Tx, row: RemoveHook) -> NotFound | None:
-    for known in tx.rows("hooks_of", company=row.company, kind=HOOK):
-        if _hook(row.company, known).name == row.name:
-            tx.run("delete_login", kind=HOOK, hash=known["hash"], after_ms=0)
-            return None
-    return NotFound(f"there is no hook {row.name[:80]!r}. `perdure rooms hooks` lists yours.", hook=row.name[:80])
+    for row in rows:
+        for known in tx.rows("hooks_of", company=row.company, kind=HOOK):
+            if _hook(row.company, known).name == row.name:
+                tx.run("delete_login", kind=HOOK, hash=known["hash"], after_ms=0)
+    return [None] * len(rows)
 
 
 def hooks_view(reads: Reads, company: str) -> list[HookView]:
     """Return a company's hooks, by name."""
     return sorted((_view(row) for row in reads.rows("hooks_of", company=company, kind=HOOK)), key=lambda one: one.name)
+
+
+def known_hook(reads: Reads, company: str, name: str) -> HookView:
+    """Return a company's hook. Raises `NotFound`."""
+    for one in hooks_view(reads, company):
+        if one.name == name:
+            return one
+    raise NotFound(f"there is no hook {name[:80]!r}. `perdure rooms hooks` lists yours.", hook=name[:80])
 
 
 def hook_of(reads: Reads, secret: str) -> Hook | None:

@@ -14,6 +14,7 @@ from perdure.engine.approvals import NOT_APPROVED
 from perdure.engine.change import set_task, tell, unwanted
 from perdure.engine.stored import facts_of
 from perdure.engine.task import rules_of
+from perdure.engine.uncertain import log_of
 from perdure.errors import Conflict, NotFound
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Ref, Row
@@ -41,9 +42,9 @@ def revive(tx: Tx, rows: Sequence[Revive]) -> Steps[Conflict | NotFound | None]:
     """Give dead tasks their attempts anew, without a deadline, under the same idempotency key.
 
     What the model was told stays told: the log says that the call failed, then that it was put back, then how it ended,
-    and the model is told the last two as news. Refused for an execution that has ended or is being cancelled, for a
-    durable function, whose code has gone on from the failure, for what nobody approved, and for what may have acted:
-    that is for a ruling.
+    and the model is told the last two as news. The same words again change nothing until it is dead anew. Refused for
+    an execution that has ended or is being cancelled, for a durable function, whose code has gone on from the failure,
+    for what nobody approved, and for what may have acted: that is for a ruling.
     """
     yield [Ref(shard_of(row.execution), row.execution) for row in rows]
     return [_revive(tx, row, tx.execution(row.execution)) for row in rows]
@@ -57,6 +58,8 @@ def _revive(tx: Tx, row: Revive, execution: ExecutionRow | None) -> Conflict | N
         return NotFound(
             f"execution {row.execution} has no task {row.address!r}. `perdure tasks list {row.execution}` shows them."
         )
+    if not states.allowed(states.TASK_TABLE, task["state"], "revive") and _said(tx, row, execution):
+        return None
     if (refusal := _refusal(tx, execution, task)) is not None:
         return refusal
     scheduled = tx.row("task_scheduling", shard=execution.shard, execution=execution.id, seq=task["scheduled_seq"])
@@ -74,6 +77,12 @@ def _revive(tx: Tx, row: Revive, execution: ExecutionRow | None) -> Conflict | N
     facts = {"by": row.by, "reason": row.reason, "attempts": attempts}
     tell(tx, execution, Kind.TASK_REVIVED, row.address, facts)
     return None
+
+
+def _said(tx: Tx, row: Revive, execution: ExecutionRow) -> bool:
+    """Say whether it was last put back by this very word: its answer was lost, and it is simply sent again."""
+    revived = [data for _, kind, data in log_of(tx, execution, row.address) if kind is Kind.TASK_REVIVED]
+    return bool(revived) and (revived[-1]["by"], revived[-1]["reason"]) == (row.by, row.reason)
 
 
 def _refusal(tx: Tx, execution: ExecutionRow, task: Row) -> Conflict | None:

@@ -139,8 +139,11 @@ def change_member(
         case PutAgent():
             return _put_agent(tx, room, actor, act)
         case RemoveAgent(name):
-            if standing(tx, room, actor.company, name) is None:
+            known = tx.row("room_member", room=room, company=actor.company, name=name)
+            if known is None:
                 return NotFound(f"{actor.company} has no agent {name!r} in room {room}.", agent=name)
+            if known["state"] == states.Membership.GONE:
+                return None
             put_member(tx, room, actor, Member(actor.company, name), states.Membership.GONE)
             return Changed(RoomKind.AGENT_REMOVED, name)
         case _:

@@ -116,7 +116,11 @@ def _keep_definition(tx: Tx, company: str, digest: str, agent: str, spec: str) -
 
 @operation(keys=_change_keys)
 def change_schedule(tx: Tx, rows: Sequence[ChangeSchedule]) -> Steps[Started | NotFound | None]:
-    """Apply the changes. Ticks of a time in which it was paused are not missed: there were none."""
+    """Apply the changes. Ticks of a time in which it was paused are not missed: there were none.
+
+    What is to be deleted and is not there is deleted: a run whose answer was lost may have done it. Who wants to know
+    looks before (`known_schedule`).
+    """
     yield ()
     return [_change(tx, row) for row in rows]
 
@@ -125,7 +129,7 @@ def _change(tx: Tx, row: ChangeSchedule) -> Started | NotFound | None:
     scope = {"company": row.company, "name": row.name}
     found = tx.row("schedule", **scope)
     if found is None:
-        return NotFound(f"there is no schedule {row.name!r}. `perdure schedules list` shows yours.")
+        return None if row.verb == "delete" else _no_schedule(row.name)
     match row.verb:
         case "pause":
             tx.run("pause_schedule", **scope, paused=1, next_ms=found["next_ms"])
@@ -209,10 +213,19 @@ def schedules_view(reads: Reads, company: str) -> list[ScheduleView]:
 
 def schedule_view(reads: Reads, company: str, name: str) -> ScheduleView:
     """Return one schedule. Raises `NotFound`."""
+    return _view(known_schedule(reads, company, name))
+
+
+def known_schedule(reads: Reads, company: str, name: str) -> Row:
+    """Return one as it is stored, though it be damaged. Raises `NotFound`."""
     row = reads.row("schedule", company=company, name=name)
     if row is None:
-        raise NotFound(f"there is no schedule {name!r}. `perdure schedules list` shows yours.")
-    return _view(row)
+        raise _no_schedule(name)
+    return row
+
+
+def _no_schedule(name: str) -> NotFound:
+    return NotFound(f"there is no schedule {name!r}. `perdure schedules list` shows yours.")
 
 
 def _input_of(schedule: Row) -> Json:

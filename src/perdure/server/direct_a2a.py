@@ -34,7 +34,6 @@ from perdure.engine.a2a import (
 )
 from perdure.engine.a2a_push import DeletePush, SetPush, delete_push, pushes_on, pushes_view, set_push
 from perdure.engine.a2a_read import a2a_task, a2a_tasks, published_agent, published_agents
-from perdure.engine.a2a_task import no_such_agent
 from perdure.server.bridge import Bridge
 
 if TYPE_CHECKING:
@@ -58,9 +57,9 @@ class DirectA2a:
         return PublishedView(name, description, definition, by, await self._bridge.run(publish_agent, row))
 
     async def withdraw_agent(self, agent: str) -> None:
-        check_named(agent=agent)
-        if not await self._bridge.run(withdraw_agent, Withdraw(self._company, agent)):
-            raise no_such_agent(agent)
+        # Before: the store may run the withdrawal twice, and the second time there is none.
+        await self._bridge.read(lambda reads: published_agent(reads, self._company, agent))
+        await self._bridge.run(withdraw_agent, Withdraw(self._company, agent))
 
     async def pushes(self, *, execution: str | None = None) -> list[PushView]:
         check_named(execution=execution or "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from perdure.core.hooks import Hook, HookView, check_hook
 from perdure.core.ids import check_named
 from perdure.core.rooms import Post, check_act
-from perdure.engine.hooks import AddHook, RemoveHook, add_hook, hooks_view, remove_hook
+from perdure.engine.hooks import AddHook, RemoveHook, add_hook, hooks_view, known_hook, remove_hook
 from perdure.server.bridge import Bridge
 
 
@@ -26,4 +26,6 @@ class DirectHooks:
 
     async def remove_room_hook(self, name: str) -> None:
         check_named(name=name)
-        await self._bridge.ask(remove_hook, RemoveHook(self._company, name))
+        # Before: the store may run the removal twice, and the second time there is none.
+        await self._bridge.read(lambda reads: known_hook(reads, self._company, name))
+        await self._bridge.run(remove_hook, RemoveHook(self._company, name))

@@ -28,6 +28,7 @@ from perdure.core.rooms import (
     MAX_WAIT_SECONDS,
     Act,
     Actor,
+    Leave,
     OnCrash,
     OpenTask,
     Post,
@@ -41,6 +42,7 @@ from perdure.core.rooms import (
 from perdure.engine.room_search import Search, search
 from perdure.engine.rooms import MakeRoom, Write, make_room, write_in_room
 from perdure.engine.rooms_budget import SetBudget, budgets_view, set_budget
+from perdure.engine.rooms_members import standing
 from perdure.engine.rooms_read import (
     Window,
     check_joined,
@@ -55,7 +57,7 @@ from perdure.engine.rooms_read import (
 )
 from perdure.engine.rooms_rights import rights_view
 from perdure.engine.rooms_stops import Start, Started, start_in_room, stops_view
-from perdure.errors import InvalidInput
+from perdure.errors import InvalidInput, NotFound
 from perdure.rooms.spec import wake_definition
 from perdure.server.bridge import Bridge
 from perdure.server.hub import Hub, stirred
@@ -123,7 +125,18 @@ class DirectRooms:
             act = replace(act, key=self._chance())  # the store may run it twice
         if isinstance(act, Remember):
             act = replace(act, salt=self._chance())
-        return await self._bridge.ask(write_in_room, Write(room, self._actor(by), act))
+        write = Write(room, self._actor(by), act)
+        return await (self._leave(write) if isinstance(act, Leave) else self._bridge.ask(write_in_room, write))
+
+    async def _leave(self, write: Write) -> Written:
+        """Leave a room, which then is not there for the company: so also for a second run of what was committed."""
+        there = await self._read(lambda reads: standing(reads, write.room, self._company))
+        try:
+            return await self._bridge.ask(write_in_room, write)
+        except NotFound:
+            if there is None:
+                raise
+            return Written(write.room, 0, created=False)
 
     async def room_messages(
         self, room: str, *, after: int = 0, limit: int = 200, thread: str = ""

@@ -16,6 +16,7 @@ from perdure.engine.schedule import (
     ChangeSchedule,
     MakeSchedule,
     change_schedule,
+    known_schedule,
     make_schedule,
     schedule_view,
     schedules_view,
@@ -75,6 +76,9 @@ class DirectSchedules:
         return await self.schedule(name)
 
     async def delete_schedule(self, name: str) -> None:
+        check_named(schedule=name)
+        # Before: the store may run the deletion twice, and the second time there is none.
+        await self._bridge.read(lambda reads: known_schedule(reads, self._company, name))
         await self._change(name, "delete")
 
     async def trigger_schedule(self, name: str, *, nonce: str = "") -> Started:

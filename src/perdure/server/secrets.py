@@ -138,7 +138,18 @@ class Secrets:
 
     async def delete(self, company: str, name: str) -> None:
         """Take one away. Raises `NotFound`. Needs no key, so that what nobody can open can be put away too."""
-        await self._change(company, partial(self._to_delete, name=name))
+        seen = False
+
+        async def plan(stored: Stored) -> ChangeSecrets | None:
+            nonlocal seen
+            if stored.key is not None and any(one.name == name for one in stored.secrets):
+                seen = True
+                return ChangeSecrets(stored.company, stored.revision, stored.key, drop=(name,))
+            if seen:  # it went since: by somebody else, or by a change of ours that was committed and reported lost
+                return None
+            raise NotFound(no_secret(name), code="no_secret")
+
+        await self._change(company, plan)
         said.info("secret.deleted", company=company, secret=name)
 
     async def rotate(self, company: str) -> Rotation:
@@ -179,11 +190,6 @@ class Secrets:
         secret = SealedSecret(name, stored.revision + 1, "", by, 0, key.id)
         sealed = sealing.seal_secret(stored.company, (key.id, data_key), secret, value)
         return ChangeSecrets(stored.company, stored.revision, key, (sealed,))
-
-    async def _to_delete(self, stored: Stored, *, name: str) -> ChangeSecrets:
-        if stored.key is None or all(one.name != name for one in stored.secrets):
-            raise NotFound(no_secret(name), code="no_secret")
-        return ChangeSecrets(stored.company, stored.revision, stored.key, drop=(name,))
 
     async def _to_rotate(self, stored: Stored) -> ChangeSecrets | None:
         if stored.key is None or not stored.secrets:

@@ -164,6 +164,7 @@ class Api(
         """Put a task that has failed for good back on its queue, with its attempts anew and without a deadline.
 
         What the model was told stays told: the retry and how it ends are told as news, and the run does not end before.
+        Asked again in the same words, it changes nothing until the task is dead anew.
         Raises `NotFound`, and `Conflict`: `not_dead`; `ended` (or being cancelled); `answered` for a durable function,
         whose code has gone on from the failure; `had_begun` for what may have acted and was given up; `not_approved`
         for what nobody had approved.

@@ -12,6 +12,7 @@ import pytest
 from perdure import failpoints
 from perdure.client.channel import FIRST_TRIES, TRIES, Ask, Channel, ReplyLost
 from perdure.client.http import HttpApi, HttpTaskSource
+from perdure.core.rooms import Leave
 from perdure.core.views import StartRequest
 from perdure.core.work import Answer, Begin, Failure, Report
 from perdure.errors import InternalError, NotFound, PerdureError, Retryable, StoreFull, Unauthorized, Unreachable
@@ -169,6 +170,16 @@ async def test_a_message_without_dedupe_is_sent_again_with_the_same() -> None:
     api._channel.met = True
     assert await api.send("exe_1", "hello") == 7
     assert len({orjson.loads(request.content)["dedupe"] for request in player.sent}) == 1
+
+
+async def test_a_leave_whose_reply_was_lost_is_not_sent_again() -> None:
+    """Who has left finds no such room."""
+    player = Player([LOST, error(NotFound("there is no room"))])
+    api = HttpApi("http://localhost:1", transport=player, clock=Pauses())
+    api._channel.met = True
+    with pytest.raises(ReplyLost):
+        await api.write_in_room("room_1", Leave())
+    assert len(player.sent) == 1
 
 
 async def test_fields_of_a_newer_server_are_passed_over() -> None:

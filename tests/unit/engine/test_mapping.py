@@ -39,6 +39,18 @@ def test_a_mapping_is_a_fact_and_the_execution_waits_to_be_resumed(bench: Bench)
     assert bench.state(execution)[0] == "ready"
 
 
+def test_a_mapping_that_is_said_again_is_one_though_somebody_resumed_since(bench: Bench) -> None:
+    """Its commit may be reported lost."""
+    execution = stuck(bench)
+    row = MapStep("default", execution, "charge", "charge_card", "ann", "renamed in May")
+    first, again = bench.twice(map_step, row)
+    assert first == again
+    bench.signal(execution, "resume")
+    assert bench.do(map_step, row) == first
+    assert bench.kinds(execution).count(Kind.STEP_MAPPED) == 1
+    assert mapped(bench, execution, "charge", "other").code == "not_stuck"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "error", "code"),
     [

@@ -25,8 +25,12 @@ def dead(bench: Bench, **options: Any) -> LeasedTask:
     return held
 
 
-def again(bench: Bench, execution: str, *, company: str = "default", address: str = "tool") -> Any:
-    return bench.do(revive, Revive(company, execution, address, "ann", "the disk is back"))
+def wish(execution: str, *, company: str = "default", address: str = "tool", by: str = "ann") -> Revive:
+    return Revive(company, execution, address, by, "the disk is back")
+
+
+def again(bench: Bench, execution: str, **options: Any) -> Any:
+    return bench.do(revive, wish(execution, **options))
 
 
 def test_its_attempts_begin_anew_and_the_log_says_who_wanted_it(bench: Bench) -> None:
@@ -79,11 +83,31 @@ def test_only_what_is_dead_is_put_back(bench: Bench) -> None:
     assert refusal(bench, held.execution) == "not_dead"
 
 
-def test_twice_is_once(bench: Bench) -> None:
+def test_the_same_word_again_is_once_and_anothers_is_refused(bench: Bench) -> None:
+    """Its commit may be reported lost: the second run finds what the first has done."""
+    held = dead(bench)
+    assert bench.twice(revive, wish(held.execution)) == (None, None)
+    assert refusal(bench, held.execution, by="bob") == "not_dead"
+    assert bench.kinds(held.execution).count("task_revived") == 1
+
+
+def test_it_was_put_back_also_if_it_ended_before_that_was_said_again(bench: Bench) -> None:
     held = dead(bench)
     again(bench, held.execution)
-    assert refusal(bench, held.execution) == "not_dead"
+    [second] = bench.lease()
+    bench.report(second, value=1)
+    assert again(bench, held.execution) is None
     assert bench.kinds(held.execution).count("task_revived") == 1
+
+
+def test_who_puts_it_back_a_second_time_may_use_the_same_words(bench: Bench) -> None:
+    held = dead(bench)
+    again(bench, held.execution)
+    [second] = bench.lease()
+    bench.report(second, "failed", failure=NO)
+    assert again(bench, held.execution) is None
+    assert bench.task(held.execution)["state"] == "ready"
+    assert bench.kinds(held.execution).count("task_revived") == 2
 
 
 def test_nothing_runs_again_for_what_has_ended(bench: Bench) -> None:

@@ -152,7 +152,7 @@ def test_it_can_be_begun_by_hand_once_for_each_wish_and_keeps_its_ticks(bench: B
 
 def test_a_deleted_one_begins_nothing_more(bench: Bench) -> None:
     bench.do(make_schedule, schedule())
-    bench.do(change_schedule, change("delete"))
+    assert bench.twice(change_schedule, change("delete")) == (None, None)
     bench.clock.advance(HOUR)
     assert fire(bench) == 0
     assert isinstance(bench.do(change_schedule, change("pause")), NotFound)

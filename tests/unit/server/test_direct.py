@@ -9,17 +9,11 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from node_bench import KEYS, PATIENCE, Hold, NodeBench, Script, node_over, spec, tool
+from node_bench import PATIENCE, Hold, NodeBench, Script, node_over, spec, tool
 from perdure.core.events import Event
 from perdure.core.views import Started, StartRequest
 from perdure.errors import Conflict, InvalidInput, LimitExceeded, NotFound
-from perdure.models.catalog import Catalog
 from perdure.models.scripted import call, say
-from perdure.server.node import Node, Parts
-from perdure.system import SystemClock
-from perdure.testing.clock import SeededRandom
-from unsure_store import UnsureStore
-from which_store import open_store
 
 pytestmark = pytest.mark.anyio
 
@@ -110,30 +104,6 @@ async def test_every_message_is_an_operation_that_may_run_twice(bench: NodeBench
     keys = [event.data["dedupe"] for event in await bench.log(execution) if event.kind == "message"]
     assert len(keys) == len(set(keys)) == 2
     assert all(keys)
-
-
-async def test_what_is_asked_for_happens_once_though_its_commit_is_reported_lost(tmp_path: Path) -> None:
-    """A connection that breaks at COMMIT has the writer run it again. A second cancel would skip the cleanup."""
-    clock, random = SystemClock(), SeededRandom(1)
-    store = UnsureStore(open_store(tmp_path / "p.db", clock=clock, random=random))
-    script = Script([call("look"), say("done")])
-    node = Node(store, Parts(Catalog(scripted={"clerk": script}, environ={}), clock, random, server_keys=KEYS))
-    node.start()
-    bench = NodeBench(node, script)
-    try:
-        execution = await bench.start(tool("look"))
-        await bench.lease("look")  # so that it goes on being cancelled
-        store.unsure = True
-        await bench.api.pause(execution)
-        await bench.api.resume(execution)
-        await bench.api.stop(execution)
-        await bench.api.cancel(execution)
-        store.unsure = False
-        kinds = await bench.kinds(execution)
-    finally:
-        await asyncio.to_thread(node.stop)
-    assert store.lost >= 4
-    assert [kinds.count(kind) for kind in ("paused", "resumed", "stop_requested", "cancel_requested")] == [1, 1, 1, 1]
 
 
 async def followed(bench: NodeBench, execution: str, after: int = 0) -> list[Event]:
