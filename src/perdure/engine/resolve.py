@@ -92,7 +92,7 @@ def _decide(tx: Tx, row: Decide, found: Row | None) -> Decided | Conflict | NotF
         return no_approval(row.approval)
     if point.row["state"] == states.Waitpoint.OPEN and (point.row["expires_ms"] or tx.now_ms + 1) <= tx.now_ms:
         point = expire(tx, point)  # the clock decides, not when it was swept
-    refusal = _over(tx, row, point) or _whole(row, point) or _changed(row, point) or _not_theirs(tx, row, point)
+    refusal = _over(tx, row, point) or _whole(row, point) or _changed(tx, row, point) or _not_theirs(tx, row, point)
     if isinstance(refusal, Conflict):
         return refusal
     if refusal is None:
@@ -131,14 +131,15 @@ def _take(tx: Tx, row: Decide, point: Point) -> None:
 
 
 def _vote(tx: Tx, row: Decide, point: Point) -> None:
-    """Count one of several. Whoever edits asks the others anew, on other arguments."""
+    """Count one of several. Whoever edits asks the others anew, on other arguments; not where they stand so already."""
     facts: dict[str, Any] = {"id": row.approval, "decision": row.decision, "by": row.by, "reason": row.reason}
     proposed = point.row["value"]
     if row.decision == "edit":
         edited = _edited(tx, point, row.args)
         facts |= edited
-        tx.run("propose_approval", **point.scope, digest=edited["digest"], value=codec.encode(row.args))
-        tx.run("delete_votes", **point.scope)
+        if edited["digest"] != point.row["digest"]:
+            tx.run("propose_approval", **point.scope, digest=edited["digest"], value=codec.encode(row.args))
+            tx.run("delete_votes", **point.scope)
     if not tx.run("insert_vote", **point.scope, voter=row.by, decision="approve", reason=row.reason, now_ms=tx.now_ms):
         return  # said before; the answer was lost
     approved = [vote["voter"] for vote in tx.rows("votes_on", **point.scope)]
@@ -260,11 +261,13 @@ def _whole(row: Decide, point: Point) -> Conflict | None:
     )
 
 
-def _changed(row: Decide, point: Point) -> Conflict | None:
-    """Refuse an answer to another call than the one that stands here now."""
+def _changed(tx: Tx, row: Decide, point: Point) -> Conflict | None:
+    """Refuse an answer to another call than the one that stands here now. An edit that makes it that one is none."""
     proposed = point.row["value"] is not None and row.decision == "approve"
     if row.digest == point.row["digest"] or (row.digest is None and not proposed):
         return None
+    if row.decision == "edit" and _edited(tx, point, row.args)["digest"] == point.row["digest"]:
+        return None  # said before; the answer was lost
     return Conflict(
         f"approval {row.approval}: the call was changed since it was shown to you. Look again, and decide on what it "
         "is now.",

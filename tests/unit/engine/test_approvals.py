@@ -197,6 +197,23 @@ def test_an_edit_among_several_asks_the_others_anew(bench: Bench) -> None:
     assert (end["decision"], end["args"], end["by"]) == ("edit", {"n": 7}, "ann, bob")
 
 
+def test_an_edit_that_is_said_again_keeps_the_votes_given_since(bench: Bench) -> None:
+    """Its answer may be lost, and what it was shown is not what stands any more: it stands so because of it."""
+    held = asked(bench, quorum=3)
+    shown = view(bench).digest
+    edit = said("edit", by="bob", args={"n": 7}, digest=shown)
+    assert bench.twice(decide, edit) == (Decided(held.ref), Decided(held.ref))
+    bench.do(decide, said(by="ann", digest=view(bench).digest))
+    for digest in (shown, view(bench).digest, None):
+        assert bench.do(decide, replace(edit, digest=digest)) == Decided(held.ref)
+    assert view(bench).approved == ("ann", "bob")
+    assert bench.kinds(held.ref.execution).count("approval_voted") == 2
+    assert refusal(bench, said("edit", by="bob", args={"n": 8}, digest=shown)) == "approval_changed"
+    bench.do(decide, said("edit", by="cid", args={"n": 7}))
+    [end] = resolved(bench, held)
+    assert (end["decision"], end["args"], end["by"]) == ("edit", {"n": 7}, "ann, bob, cid")
+
+
 def test_an_answer_ends_the_wait_without_an_approval(bench: Bench) -> None:
     held = asked(bench)
     bench.do(decide, said("respond", answer="ask me tomorrow"))
