@@ -26,7 +26,7 @@ from perdure.flow.driver import Run
 from perdure.flow.durable import DurableDefinition, run_durable
 from perdure.flow.scope import scoped_tasks
 from perdure.models.catalog import Catalog
-from perdure.server.journal import DirectJournal, read_log
+from perdure.server.journal import DirectJournal
 from perdure.server.node import Node
 from perdure.shared_store import open_node
 from perdure.system import SystemClock
@@ -68,10 +68,10 @@ async def measure(node: Node, steps: int) -> tuple[float, float]:
     first = await claimed(node, f"w{steps}")
     journal = DirectJournal(node.bridge, SystemClock(), first.ref, first.fence)
     run = a_run(first.ref.execution, steps)
-    log = await read_log(node.bridge, first.ref)
+    log = await journal.events(0)
     assert await run.drive(journal, log) == "ended"
     began = time.perf_counter()
-    log = (await read_log(node.bridge, first.ref))[:-1]
+    log = (await journal.events(0))[:-1]
     read = time.perf_counter()
     again = a_run(first.ref.execution, steps)
     assert await again.drive(_NoJournal(log[-1].seq), log) == "ended"

@@ -218,6 +218,8 @@ class Executor:
                     claimed = replace(claimed, events=())  # what came first is read with all the rest
         except StoreFailed:
             raise
+        except LeaseLost:
+            log.info("execution.lost", execution=execution, fence=claimed.fence)
         except Exception:
             log.exception("execution.let_fall", execution=execution, action="it is taken up again when its lease ends")
         finally:

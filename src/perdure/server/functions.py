@@ -37,7 +37,7 @@ from perdure.engine.lanes import (
 )
 from perdure.engine.park import Finish, Halt, Park, Released, StillHeld, finish, halt, park
 from perdure.engine.query import events_of, events_page, execution_row_of
-from perdure.engine.record import News, Record, record
+from perdure.engine.record import News, Record, lost, record
 from perdure.errors import InvalidInput, LeaseLost, NotFound, PerdureError, UserError
 from perdure.server.direct import read_definition
 from perdure.server.direct_blobs import DirectBlobs
@@ -147,7 +147,7 @@ class DirectFunctionSource(DirectBlobs):
             case "record":
                 return self._record(entry, ref)
             case "events":
-                return self._events(entry)
+                return self._events(entry, ref)
             case "park":
                 return self._let_go(park, Park(ref, entry.fence, entry.seen, entry.active_ms, self._company))
             case "finish":
@@ -165,9 +165,11 @@ class DirectFunctionSource(DirectBlobs):
         answer = await self._bridge.ask(record, Record(ref, entry.fence, entry.seen, items, self._company))
         return _news(answer)
 
-    async def _events(self, entry: Entry) -> Reply:
+    async def _events(self, entry: Entry, ref: Ref) -> Reply:
         def page(reads: Reads) -> tuple[list[Event], int]:
             row = execution_row_of(reads, self._company, entry.execution)
+            if row["fence"] != entry.fence:  # what is told here counts as heard by whoever holds it
+                raise lost(ref)
             return events_page(reads, entry.execution, entry.seen, PAGE), row["next_seq"] - 1
 
         events, last = await self._bridge.read(page)

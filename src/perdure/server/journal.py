@@ -13,7 +13,7 @@ from perdure.core.ports import Clock
 from perdure.engine.claim import LOG_PAGE, Claimed
 from perdure.engine.park import Finish, Halt, Park, Released, StillHeld, finish, halt, park
 from perdure.engine.query import events_of
-from perdure.engine.record import News, Record, record
+from perdure.engine.record import News, Record, lost, record
 from perdure.engine.rooms_budget import BUDGET
 from perdure.engine.rooms_stops import STOPPED, HaltWake, Whom, halt_wake, stop_on
 from perdure.engine.rooms_wake_acts import Acts, Stopped, act_in_room
@@ -52,7 +52,25 @@ class DirectJournal:
         return await self._write(record, Record(self._ref, self._fence, seen, tuple(items), self._company, previewed))
 
     async def events(self, after: int) -> list[Event]:
-        return await patiently(self._clock, partial(read_log, self._bridge, self._ref, after))
+        return await patiently(self._clock, partial(self._read, after))
+
+    async def _read(self, after: int) -> list[Event]:
+        """Read the log above `after`, page by page."""
+        events: list[Event] = []
+        while True:
+            page = await self._bridge.read(partial(self._page, after=after))
+            events += page
+            if len(page) < LOG_PAGE:
+                return events
+            after = page[-1].seq
+
+    def _page(self, reads: Reads, after: int) -> list[Event]:
+        scope = {"shard": self._ref.shard, "execution": self._ref.execution}
+        now = reads.row("holder_of", **scope)
+        # Whoever holds it no more must not be told of news: it would be told to nobody else.
+        if now is None or now["fence"] != self._fence or self._company not in ("", now["company"]):
+            raise lost(self._ref)
+        return events_of(reads.rows("events_after", **scope, after=after, limit=LOG_PAGE))
 
     async def park(self, seen: int, active_ms: int) -> list[Event]:
         answer = await self._write(park, Park(self._ref, self._fence, seen, active_ms, self._company))
@@ -142,18 +160,3 @@ async def patiently(clock: Clock, look: Callable[[], Awaitable[T]]) -> T:
             return await look()
         except Unreachable:
             await clock.sleep(PAUSE_SECONDS)
-
-
-async def read_log(bridge: Bridge, ref: Ref, after: int = 0) -> list[Event]:
-    """Read a log above `after`, page by page."""
-    events: list[Event] = []
-    while True:
-        page = await bridge.read(partial(_page, ref=ref, after=after))
-        events += page
-        if len(page) < LOG_PAGE:
-            return events
-        after = page[-1].seq
-
-
-def _page(reads: Reads, ref: Ref, after: int) -> list[Event]:
-    return events_of(reads.rows("events_after", shard=ref.shard, execution=ref.execution, after=after, limit=LOG_PAGE))

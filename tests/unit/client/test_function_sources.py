@@ -161,6 +161,7 @@ async def test_a_parked_execution_comes_back_with_what_is_new(hall: Hall) -> Non
 Verb = Callable[[Any], Any]
 VERBS: dict[str, Verb] = {
     "record": lambda journal: journal.record(1, [step("a")]),
+    "events": lambda journal: journal.events(0),
     "park": lambda journal: journal.park(1, 0),
     "finish": lambda journal: journal.finish(1, 0, "complete", '{"output":1}'),
     "halt": lambda journal: journal.halt("stick", "poison", ""),
@@ -176,6 +177,18 @@ async def test_an_old_fence_is_refused(hall: Hall, verb: str) -> None:
     with pytest.raises(LeaseLost):
         await VERBS[verb](hall.journal(one))
     assert await hall.server.node.api("default").events(one.execution) == before
+
+
+async def test_what_a_lost_holder_reads_late_hides_no_news_from_the_one_after_it(hall: Hall) -> None:
+    """What a holder has been told is no news to whoever waits; that one has not been told."""
+    one = await hall.claimed()
+    await hall.source.release("wrk_1", [HeldExecution(one.execution, one.fence)])
+    [again] = (await hall.ask()).executions
+    await hall.send(one.execution)
+    with pytest.raises(LeaseLost):
+        await hall.journal(one).events(0)
+    waiting = await hall.ask(slots=0, watch={one.execution: again.last_seq})
+    assert waiting.news == {one.execution: again.last_seq + 1}
 
 
 async def test_what_no_log_takes_is_the_authors_error_and_touches_no_other(hall: Hall) -> None:

@@ -92,6 +92,10 @@ SELECT shard, execution FROM owned WHERE company = '' OR holder LIKE :prefix;
 -- Who owns an execution, for the doctor.
 SELECT holder, fence, since_ms, lease_until_ms, outside FROM owned WHERE shard = :shard AND execution = :execution;
 
+-- name: holder_of
+-- Whose an execution is, and which claim of it counts.
+SELECT company, fence FROM executions WHERE shard = :shard AND id = :execution;
+
 -- name: events_after
 -- A page of an execution's log.
 SELECT seq, kind, address, digest, data, at_ms FROM events
