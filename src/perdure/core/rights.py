@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any, Literal, cast, get_args
 
@@ -261,20 +261,6 @@ def rights_from_text(text: str) -> Rights:
         raise _bad(f"roles should be an object, found {roles!r:.80}")
     people = cast("dict[str, Json]", roles).items()
     return Rights(rules, {_name(role, "a role"): _people(role, some) for role, some in people})
-
-
-def rights_to_text(rights: Rights) -> str:
-    """Return a document as JSON text, without what is at its default."""
-    plain = Rule("", "allow")
-    rules = [
-        {
-            one.name: asdict(value) if isinstance(value, Word) else value
-            for one in fields(Rule)
-            if (value := getattr(rule, one.name)) != getattr(plain, one.name) or one.name in ("name", "then")
-        }
-        for rule in rights.rules
-    ]
-    return codec.encode({"rules": rules, "roles": dict(rights.roles)})
 
 
 def _rule(found: Json, where: str) -> Rule:

@@ -18,7 +18,6 @@ from perdure.core.rights import (
     in_turn,
     judge,
     rights_from_text,
-    rights_to_text,
 )
 from perdure.errors import InvalidInput
 
@@ -151,12 +150,6 @@ def test_a_hold_names_who_may_say_yes() -> None:
 def test_what_cannot_be_is_refused_and_named(text: str, why: str) -> None:
     with pytest.raises(InvalidInput, match=why):
         rights_from_text(text)
-
-
-def test_a_document_is_what_it_was_after_it_was_written_down() -> None:
-    by = {"company": "acme", "role": "buyers", "quorum": 2, "expires_seconds": 60}
-    rights = said(rule("hold", "a", acts=["spend"], above=5, by=by), rule("refuse", "b"), buyers=["ann"])
-    assert rights_from_text(rights_to_text(rights)) == rights
 
 
 def default(company: str, rule: str = "default-private") -> Hold:
