@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from engine_bench import COMPANY, Bench, once, step, task
 from perdure.core.functions import ClaimRequest, HeldExecution
 from perdure.core.ids import shard_of
@@ -24,6 +26,7 @@ from perdure.engine.lanes import (
     shrink_owned,
 )
 from perdure.engine.start import Start, start
+from perdure.engine.sweep import Drop, drop
 from perdure.store.tx import Tx
 from which_store import rows_of
 
@@ -101,6 +104,47 @@ def test_what_became_of_a_newer_format_since_it_was_found_is_not_given(
     newer = "UPDATE executions SET log_format = 99"
     assert claimed_after(first, claim, Claim("srv_1", 10, 30_000), lambda: rows_of(store_database, newer)) == []
     assert first.state(execution) == ("ready", "ready")
+
+
+def claiming(durable: bool, holder: str) -> tuple[Any, Any]:
+    """Return how a server claims agents, or a worker its functions, under a name that asks once."""
+    if durable:
+        return claim_lanes, ClaimLanes(COMPANY, ClaimRequest(holder, "n1", (OLD,), 10))
+    return claim, Claim(holder, 10, 30_000)
+
+
+EITHER = pytest.mark.parametrize("durable", [False, True], ids=["agent", "function"])
+
+
+@EITHER
+def test_what_was_abandoned_since_it_was_found_is_taken_over(servers: tuple[Bench, Bench], durable: bool) -> None:
+    first, second = servers
+    execution = begun(first) if durable else first.started()
+
+    def claim_and_fall() -> None:
+        assert len(second.do(*claiming(durable, "two"))) == 1
+        second.do(drop, Drop("two"))
+
+    [one] = claimed_after(first, *claiming(durable, "one"), claim_and_fall)
+    assert one.fence == 2
+    assert first.kinds(execution) == ["started", "taken_over"]
+
+
+@EITHER
+def test_what_was_let_go_of_since_it_was_found_is_not_taken_over(servers: tuple[Bench, Bench], durable: bool) -> None:
+    first, second = servers
+    execution = begun(first) if durable else first.started()
+    assert len(first.do(*claiming(durable, "one"))) == 1
+    first.do(drop, Drop("one"))
+
+    def take_over_and_park() -> None:
+        [one] = second.do(*claiming(durable, "two"))
+        second.park(one)
+        second.signal(execution, "send", text="go on")
+
+    [one] = claimed_after(first, *claiming(durable, "three"), take_over_and_park)
+    assert one.fence == 3
+    assert first.kinds(execution) == ["started", "taken_over", "message"]
 
 
 def test_leases_are_renewed_cut_short_and_watched(bench: Bench) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from perdure.core import states
 from perdure.core.events import READABLE_FORMATS, Kind
 from perdure.engine.turns import alternating
+from perdure.engine.wake import was_abandoned
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Params, Ref, Row
 from perdure.store.rows import ExecutionRow
@@ -122,11 +123,12 @@ def own(tx: Tx, found: Row, by: Ownership) -> ExecutionRow | None:
         return None
     if row.log_format not in READABLE_FORMATS:  # a newer server wrote to it since it was found
         return None
+    abandoned = _abandoned(tx, row, found)
     tx.later("delete_ready", shard=row.shard, execution=row.id)
     row.move("claim")
     row.fence += 1
     row.ownership = states.Ownership.OWNED
-    if found["abandoned"]:
+    if abandoned:
         tx.append(row, Kind.TAKEN_OVER, data={"fence": row.fence})
     tx.later(
         "insert_owned",
@@ -140,6 +142,11 @@ def own(tx: Tx, found: Row, by: Ownership) -> ExecutionRow | None:
         lease_until_ms=tx.now_ms + by.lease_ms,
     )
     return row
+
+
+def _abandoned(tx: Tx, row: ExecutionRow, found: Row) -> bool:
+    """Say whether its last holder let go of nothing. Whoever had it since it was found has raised its fence."""
+    return bool(found["abandoned"]) if row.fence == found["fence"] else was_abandoned(tx, row)
 
 
 def claimed(tx: Tx, row: ExecutionRow, after: int) -> Claimed:

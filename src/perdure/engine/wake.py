@@ -74,6 +74,12 @@ def put_ready(tx: Tx, row: ExecutionRow, *, abandoned: bool = False) -> None:
         tx.announce("ready", row.lane, after_ms=KEPT_MS)
 
 
+def was_abandoned(tx: Tx, row: ExecutionRow) -> bool:
+    """Say of a locked execution that is ready whether its last holder let go of nothing."""
+    found = tx.row("was_abandoned", shard=row.shard, execution=row.id)
+    return found is not None and bool(found["abandoned"])
+
+
 def shut_out(tx: Tx, row: ExecutionRow) -> None:
     """End what a holder that never let go of a paused execution may do: the claim after a resume would not know."""
     row.fence += 1

@@ -29,12 +29,18 @@ ON CONFLICT (shard, execution) DO NOTHING;
 -- Take an execution off the ready list.
 DELETE FROM ready WHERE shard = :shard AND execution = :execution;
 
+-- name: was_abandoned
+-- Whether the last holder of an execution that is ready let go of nothing.
+SELECT abandoned FROM ready WHERE shard = :shard AND execution = :execution;
+
 -- name: ready_executions
 -- Candidates of one company for a claim, the most urgent first and of those the longest ready, of the log formats that the
 -- claimer reads: these are looked up one by one, for a join might read the whole list. `onward`: one of another company, if
 -- any has executions ready.
 SELECT * FROM (
-    SELECT r.shard, r.execution, r.company, r.abandoned, 0 AS onward FROM ready r
+    SELECT r.shard, r.execution, r.company, r.abandoned, 0 AS onward, (
+        SELECT e.fence FROM executions e WHERE e.shard = r.shard AND e.id = r.execution
+    ) AS fence FROM ready r
     WHERE r.lane = '' AND r.company = :company AND (
         SELECT e.shard FROM executions e
         WHERE e.shard = r.shard AND e.id = r.execution AND e.log_format BETWEEN :oldest AND :newest
@@ -43,12 +49,12 @@ SELECT * FROM (
 ) own
 UNION ALL
 SELECT * FROM (
-    SELECT r.shard, r.execution, r.company, r.abandoned, 1 AS onward FROM ready r
+    SELECT r.shard, r.execution, r.company, r.abandoned, 1 AS onward, 0 AS fence FROM ready r
     WHERE r.lane = '' AND r.company > :company ORDER BY r.company LIMIT 1
 ) later
 UNION ALL
 SELECT * FROM (
-    SELECT r.shard, r.execution, r.company, r.abandoned, 1 AS onward FROM ready r
+    SELECT r.shard, r.execution, r.company, r.abandoned, 1 AS onward, 0 AS fence FROM ready r
     WHERE r.lane = '' AND r.company < :company ORDER BY r.company LIMIT 1
 ) earlier;
 

@@ -1,7 +1,9 @@
 -- name: ready_in_lane
 -- Candidates of one durable function, the most urgent first and of those the longest ready: of the log formats that the
 -- claimer reads, and begun by its build or by none yet, and not just woken for another worker that has its live coroutine.
-SELECT r.shard, r.execution, r.abandoned FROM ready r
+SELECT r.shard, r.execution, r.abandoned, (
+    SELECT e.fence FROM executions e WHERE e.shard = r.shard AND e.id = r.execution
+) AS fence FROM ready r
 WHERE r.lane = :lane AND r.company = :company AND (
     SELECT e.shard FROM executions e
     WHERE e.shard = r.shard AND e.id = r.execution AND e.log_format BETWEEN :oldest AND :newest
