@@ -141,6 +141,17 @@ def test_wakes_that_it_paused_go_on_in_all_rooms_but_where_another_stop_holds(ro
     assert (here, "was stopped by acme/ann" in there) == ("", True)
 
 
+def test_a_wake_that_was_let_go_of_in_good_order_and_then_stopped_was_taken_from_nobody(room: RoomBench) -> None:
+    """One that is taken over is carried on by nobody where its agent wants that."""
+    room.post(ANN, "@bot", key="k")
+    [wake] = room.woken()
+    room.bench.do(halt_wake, HaltWake(wake.ref, wake.fence, room.room, Whom(GLOBEX, "bot"), STOPPED, "it is over"))
+    assert room.bench.state(wake.ref.execution) == ("running", "ready")
+    room.write(ANN, Stop())
+    assert room.bench.state(wake.ref.execution) == ("paused", "parked")
+    assert "taken_over" not in room.bench.kinds(wake.ref.execution)
+
+
 def test_a_company_that_is_in_no_room_is_stopped_too(room: RoomBench) -> None:
     room.write(BOB, Leave())
     assert told(room) == CompanyStopped(GLOBEX, True, 0, 0)

@@ -13,7 +13,7 @@ from perdure.engine.children import leave_children, parents_of, refs_of
 from perdure.engine.delay import delay_again
 from perdure.engine.park import end_cancelled
 from perdure.engine.stored import facts_of
-from perdure.engine.wake import put_ready, shut_out, wake
+from perdure.engine.wake import put_ready, shut_out, wake, was_abandoned
 from perdure.errors import Conflict, NotFound
 from perdure.store.operation import Steps, operation
 from perdure.store.protocol import Ref, Row
@@ -180,7 +180,7 @@ def pause(tx: Tx, execution: ExecutionRow, why: str, by: str) -> int | Conflict:
             code="not_pausable",
             state=execution.state,
         )
-    abandoned = execution.ownership == states.Ownership.READY and execution.state == states.Execution.RUNNING
+    abandoned = execution.ownership == states.Ownership.READY and was_abandoned(tx, execution)
     execution.move("pause")
     execution.reason = states.Reason.USER
     if execution.ownership == states.Ownership.READY:
