@@ -62,8 +62,9 @@ def read(kind: type[T], value: Any) -> T:
 
 
 def load(kind: type[T], data: bytes) -> T:
-    """Return JSON text as `kind`. Raises `InvalidInput`, or `UserError` (`bad_json`)."""
-    return read(kind, strict.parse(data))
+    """Return what a server says as `kind`, however many lists and objects it holds: those of a log came as text, which
+    is not counted. Raises `InvalidInput`, or `UserError` (`bad_json`)."""
+    return read(kind, strict.parse(data, most=None))
 
 
 @cache

@@ -23,19 +23,20 @@ _CONTAINERS = frozenset({dict, list})
 MAX_DEPTH = codec.MAX_DEPTH + 6
 """A value of the greatest depth, and the request around it."""
 MAX_CONTAINERS = 500_000
-"""Most lists and objects in one text: each takes many times its two bytes of text."""
+"""Most lists and objects in a request: each takes many times its two bytes of text."""
 
 
-def parse(data: bytes) -> Any:
-    """Return the value of JSON text. Raises `UserError` (`bad_json`, `json_too_deep`) naming what is wrong."""
+def parse(data: bytes, *, most: int | None = MAX_CONTAINERS) -> Any:
+    """Return the value of JSON text. Raises `UserError` (`bad_json`, `json_too_deep`) naming what is wrong, and
+    `LimitExceeded` (`json_too_large`) for more than `most` lists and objects; None takes any number."""
     outside = _outside_strings(data)
     containers = outside.count(b"[") + outside.count(b"{")
-    if containers > MAX_CONTAINERS:
+    if most is not None and containers > most:
         raise LimitExceeded(
-            f"The JSON holds {containers:,} lists and objects; at most {MAX_CONTAINERS:,} are read. Send less at once, "
-            "or a part of it as text.",
+            f"The JSON holds {containers:,} lists and objects; at most {most:,} are read. Send less at once, or a part "
+            "of it as text.",
             code="json_too_large",
-            limit=MAX_CONTAINERS,
+            limit=most,
         )
     value = _parse_slowly(data) if _LONG_NUMBER.search(outside) else _parse_fast(data)
     keys = _count_keys(value)

@@ -173,7 +173,7 @@ def parse(data: bytes) -> Content:
             torn += bool(line)
             continue
         try:
-            _take(kept, strict.parse(body))
+            _take(kept, strict.parse(body, most=None))
         except (PerdureError, KeyError, TypeError, ValueError):
             strange += 1
     return Content(tuple(kept.values()), torn, strange)

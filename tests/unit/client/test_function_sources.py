@@ -21,6 +21,7 @@ from perdure.core.work import Answer, FunctionLane
 from perdure.errors import LeaseLost, LimitExceeded, UserError
 from perdure.server.functions import DirectFunctionSource
 from perdure.wire.items import TYPES, items_to_json
+from perdure.wire.strict import MAX_CONTAINERS
 
 pytestmark = pytest.mark.anyio
 
@@ -114,6 +115,19 @@ async def test_what_is_recorded_comes_back_as_a_later_run_would_read_it(hall: Ha
     assert events[1].data["args"] == {"n": 1, "s": "\ud800"}
     assert await journal.events(1) == events
     assert await journal.events(3) == events[2:]
+
+
+async def test_a_value_of_more_lists_than_a_request_may_hold_is_recorded_and_read_again(hall: Hall) -> None:
+    """It travels to the log as text, and back as what it is."""
+    one = await hall.claimed()
+    value: list[Any] = [[]] * (MAX_CONTAINERS + 1)
+    [event] = await hall.journal(one).record(1, [step("many", value)])
+    assert event.data["value"] == value
+    await hall.journal(one).park(2, 0)
+    await hall.send(one.execution)
+    [again] = (await hall.ask()).executions
+    assert [event.seq for event in again.events] == [1, 2, 3]
+    assert (await hall.journal(again).events(1))[0].data["value"] == value
 
 
 async def test_recording_again_changes_nothing(hall: Hall) -> None:

@@ -12,6 +12,7 @@ from bad_json import BAD_JSON
 from perdure.errors import LimitExceeded, UserError
 from perdure.wire import strict
 
+MANY = b"[" + b"[]," * (strict.MAX_CONTAINERS + 1) + b"1]"
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 VALUES = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4)
@@ -47,8 +48,9 @@ def test_brackets_and_colons_in_text_count_for_nothing() -> None:
 
 def test_too_many_containers_are_refused() -> None:
     with pytest.raises(LimitExceeded) as caught:
-        strict.parse(b"[" + b"[]," * (strict.MAX_CONTAINERS + 1) + b"1]")
+        strict.parse(MANY)
     assert caught.value.code == "json_too_large"
+    assert len(strict.parse(MANY, most=None)) == strict.MAX_CONTAINERS + 2, "where it comes from no stranger"
 
 
 @pytest.mark.parametrize(

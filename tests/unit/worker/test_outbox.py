@@ -21,6 +21,7 @@ from perdure.core.work import Answer, Failure, Report
 from perdure.errors import LimitExceeded, Unreachable
 from perdure.system import SystemClock
 from perdure.testing.clock import FakeClock
+from perdure.wire.strict import MAX_CONTAINERS
 from perdure.worker.outbox_file import (
     Kept,
     OutboxFile,
@@ -82,6 +83,11 @@ def test_a_value_of_any_kind_comes_back_as_it_was() -> None:
         assert parse(record_of(kept(value=value))).open == (kept(value=value),)
     failed = Kept("q", "w", Report("exe_1", "a", 1, "failed", failure=Failure("tool_error", "no", True)))
     assert parse(record_of(failed)).open == (failed,)
+
+
+def test_a_value_of_more_lists_than_a_request_may_hold_is_not_lost() -> None:
+    one = kept(value=[[]] * (MAX_CONTAINERS + 1))
+    assert parse(record_of(one)).open == (one,)
 
 
 def test_an_answered_result_and_a_replaced_one_are_gone() -> None:
