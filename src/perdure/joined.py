@@ -19,6 +19,7 @@ from perdure.core.codec import Json
 from perdure.core.events import Event, Kind
 from perdure.core.live import LiveNews
 from perdure.core.ports import Clock, Random
+from perdure.core.room_files import NewFile
 from perdure.core.rooms import Act, Leave, OpenTask, Post, Remember, Written
 from perdure.core.views import (
     ApprovalView,
@@ -176,6 +177,16 @@ class JoinedApi:
         key = dedupe or f"auto-{self._chance()}"
         return await self.ask(lambda api: api.send(execution, text, by=by, dedupe=key))
 
+    async def signal(
+        self, execution: str, name: str, value: Json = None, *, by: str = "", dedupe: str | None = None
+    ) -> int:
+        key = dedupe or f"auto-{self._chance()}"
+        return await self.ask(lambda api: api.signal(execution, name, value, by=by, dedupe=key))
+
+    async def trigger_schedule(self, name: str, *, nonce: str = "") -> Started:
+        nonce = nonce or f"auto-{self._chance()}"
+        return await self.ask(lambda api: api.trigger_schedule(name, nonce=nonce))
+
     async def fork(
         self, execution: str, at: int, edits: ForkEdits, *, by: str = "", idempotency_key: str | None = None
     ) -> Started:
@@ -194,6 +205,10 @@ class JoinedApi:
         if isinstance(act, Leave):
             return await self._taken(lambda api: api.write_in_room(room, act, by=by), Written(room, 0, created=False))
         return await self.ask(lambda api: api.write_in_room(room, act, by=by))
+
+    async def put_room_file(self, room: str, file: NewFile, *, by: str = "") -> Written:
+        named = file if file.key else replace(file, key=f"auto-{self._chance()}")
+        return await self.ask(lambda api: api.put_room_file(room, named, by=by))
 
     async def delete_schedule(self, name: str) -> None:
         await self._taken(lambda api: api.delete_schedule(name), None)

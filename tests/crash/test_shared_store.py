@@ -89,6 +89,7 @@ VERBS = [
     ("start", "start.before_commit", ()),
     ("message", "signal.after_commit", ("pay",)),
     ("message", "signal.before_commit", ("pay",)),
+    ("signal", "signal.after_commit", ("pay",)),
     ("cancel", "signal.after_commit", ("pay",)),
     ("cancel", "signal.before_commit", ("pay",)),
     ("pause", "signal.after_commit", ("pay",)),
@@ -99,6 +100,7 @@ VERBS = [
 ]
 KIND = {
     "message": "message",
+    "signal": "signal",
     "cancel": "cancel_requested",
     "pause": "paused",
     "approve": "waitpoint_resolved",
@@ -139,6 +141,15 @@ def test_what_is_taken_away_while_the_owner_dies_was_there(store: Path, point: s
         assert owner.process.wait(10) == -signal.SIGKILL
         assert other.ask("scheduled") == []
         assert other.ask("unschedule")["code"] == "not_found"
+
+
+def test_a_schedule_that_is_triggered_while_the_owner_dies_begins_once(store: Path) -> None:
+    with program(store, failpoints="change_schedule.after_commit=kill") as owner, program(store) as other:
+        assert [opened(one) for one in (owner, other)] == ["owner", "joined"]
+        other.ask("schedule")
+        execution = other.ask("trigger")
+        assert owner.process.wait(10) == -signal.SIGKILL
+        assert other.ask("executions") == [execution]
 
 
 def _ready(other: Program, execution: str, verb: str) -> tuple[str, ...]:

@@ -176,6 +176,9 @@ class Child:
     def message(self, execution: str) -> int:
         return self.handle(execution).send("hello")
 
+    def signal(self, execution: str) -> int:
+        return self.handle(execution).signal("paid")
+
     def rule(self, execution: str, address: str) -> Any:
         return self.handle(execution).rule(address, "give_up", by="me").ruling
 
@@ -184,6 +187,9 @@ class Child:
 
     def unschedule(self) -> None:
         self.runtime.schedules.delete("nightly")
+
+    def trigger(self) -> str:
+        return self.runtime.schedules.run_now("nightly").execution_id
 
     def scheduled(self) -> Any:
         return [one.name for one in self.runtime.schedules.list()]
