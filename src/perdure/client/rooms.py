@@ -92,7 +92,11 @@ class Room(_Calendar):
         return self._wait(lambda: self.post_async(text, to=to, thread=thread, key=key))
 
     async def messages_async(self, *, after: int = 0, limit: int = PAGE, thread: str = "") -> list[MessageView]:
-        """Return messages with a `seq` above `after`, in order; of one thread, if it is named."""
+        """Return messages with a `seq` above `after`, in order; of one thread, if it is named.
+
+        Up to `limit`, fewer where they are long: about 4 MB of text, and at least one. Go on after the last one's `seq`
+        until there is none. So it is with tasks and memory.
+        """
         ask = self._runtime.api.room_messages(self.id, after=after, limit=limit, thread=thread)
         return await self._runtime.join(ask)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,14 +15,19 @@ from perdure.errors import InvalidInput, NotFound
 from perdure.store.protocol import Reads, Row
 
 PAGE_BYTES = 4_000_000
+"""Of text, in a page: what goes beyond it is on the next one. The first of a page is always in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A stretch of what a room holds, in the order of its ledger."""
+    """A stretch of what a room holds, in the order of its ledger. It ends early where that is much text."""
 
     after: int = 0
     limit: int = 200
+
+    def of(self, room: str) -> dict[str, Any]:
+        """Return it as the queries take it."""
+        return {"room": room, "after": self.after, "limit": self.limit, "most": PAGE_BYTES}
 
 
 def rooms_view(reads: Reads, company: str) -> list[RoomView]:
@@ -54,11 +59,10 @@ def check_joined(reads: Reads, company: str, room: str) -> None:
 
 
 def messages_view(reads: Reads, company: str, room: str, window: Window, thread: str = "") -> list[MessageView]:
-    """Return messages, the oldest first. Raises `NotFound`."""
+    """Return messages, the oldest first, as many as a page holds. Raises `NotFound`."""
     check_joined(reads, company, room)
     query, about = ("room_thread_after", {"thread": thread}) if thread else ("room_messages_after", {})
-    rows = reads.rows(query, room=room, after=window.after, limit=window.limit, **about)
-    return list(map(message_view, rows))
+    return [message_view(row) for row in reads.rows(query, **window.of(room), **about)]
 
 
 def message_view(row: Row) -> MessageView:
@@ -79,12 +83,35 @@ def tasks_view(
         raise InvalidInput(
             f"there is no state {state[:40]!r} of tasks in rooms; there are: {', '.join(states.RoomTask)}."
         )
-    scope: dict[str, Any] = {"room": room, "after": window.after, "limit": window.limit, "state": state}
-    rows = reads.rows("room_tasks_after", **scope, to_company=to, to_agent="")
+    scope = {"state": state, **window.of(room)}
+    rows = _tasks(reads, scope, to)
     if not rows and "/" in to:
         owner, _, agent = to.rpartition("/")
-        rows = reads.rows("room_tasks_after", **scope, to_company=owner, to_agent=agent)
+        rows = _tasks(reads, scope, owner, agent)
     return list(map(task_view, rows))
+
+
+def _tasks(reads: Reads, scope: Mapping[str, Any], company: str, agent: str = "") -> list[Row]:
+    """Return a page of tasks by an index. Those that are for somebody are asked for by each state by itself: it stands
+    before their order there, so few of one state are found among any number of others."""
+    if not (company or agent):
+        return reads.rows("room_tasks_in" if scope["state"] else "room_tasks_after", **scope)
+    query = "room_tasks_to_agent" if agent else "room_tasks_to"
+    given = {**scope, "to_company": company, "to_agent": agent}
+    asked = [scope["state"]] if scope["state"] else list(states.RoomTask)
+    return _fitting((row for state in asked for row in reads.rows(query, **{**given, "state": state})), scope["limit"])
+
+
+def _fitting(rows: Iterable[Row], limit: int) -> list[Row]:
+    """Return of pages the page that they make together: as each of them, no more than fits."""
+    page: list[Row] = []
+    size = 0
+    for row in sorted(rows, key=lambda one: one["seq"])[:limit]:
+        if size >= PAGE_BYTES:
+            break
+        page.append(row)
+        size += len(row["title"]) + len(row["result"])
+    return page
 
 
 def room_task_view(reads: Reads, company: str, room: str, task: str) -> RoomTaskView:
@@ -108,7 +135,7 @@ def task_view(row: Row) -> RoomTaskView:
 def memory_view(reads: Reads, company: str, room: str, window: Window) -> list[MemoryView]:
     """Return the lines that a company may read, the oldest first. Raises `NotFound`."""
     check_joined(reads, company, room)
-    rows = reads.rows("room_memory_after", room=room, company=company, after=window.after, limit=window.limit)
+    rows = reads.rows("room_memory_after", company=company, **window.of(room))
     return [line_view(reads, room, row) for row in rows]
 
 

@@ -63,7 +63,8 @@ class RoomsApi(Protocol):
     async def room_messages(
         self, room: str, *, after: int = 0, limit: int = 200, thread: str = ""
     ) -> list[MessageView]:
-        """Return messages with a `seq` above `after`, in order."""
+        """Return messages with a `seq` above `after`, in order: up to `limit`, fewer where they are long, about 4 MB of
+        text and at least one. After the last comes an empty list. So it is with tasks and memory."""
         ...
 
     async def room_tasks(

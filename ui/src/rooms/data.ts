@@ -4,7 +4,7 @@ import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tansta
 import { useEffect, useRef } from "react";
 import { api, type Schemas, taken } from "../api/client";
 import { useMyName } from "../design/settings";
-import { type Slice, slice, WINDOW } from "./windows";
+import { type Slice, slice, WINDOW, whole } from "./windows";
 
 export type Room = Schemas["RoomView"];
 export type Member = Schemas["MemberView"];
@@ -50,7 +50,7 @@ export function useHeld<K extends Kind>(room: Room, kind: K) {
     queryFn: async ({ pageParam, signal }): Promise<Slice<Of[K]>> => {
       const upto = pageParam ?? Infinity;
       const from = Math.max(0, (pageParam ?? room.last_seq) - WINDOW);
-      return slice(await asked(kind, room.id, from, signal), from, upto);
+      return slice(await whole((after) => asked(kind, room.id, after, signal), from, pageParam ?? room.last_seq), from, upto);
     },
     getNextPageParam: (page) => (page.from > 0 ? page.from : undefined),
   });

@@ -43,6 +43,10 @@ Words = Annotated[str, Query(description="Words. Nothing in it is a command")]
 Kinds = Annotated[str, Query(description="Of `message`, `memory` and `file` those that are wanted, with commas")]
 Page = Annotated[int, Query(ge=1, le=MOST_FOUND)]
 Behind = Annotated[str, Query(description="`cursor` of the page before")]
+_PAGES = (
+    "Up to `limit`, fewer where they are long: about 4 MB of text, and at least one. Ask again with the last one's "
+    "`seq` as `after`; an empty list is the end."
+)
 Wait = Annotated[float, Query(ge=0, le=MAX_WAIT_SECONDS, description="How long to wait for a seq above `after`")]
 
 
@@ -97,7 +101,7 @@ async def remove_room_agent(call: Caller, room: str, agent: str) -> Response:
     return await _write(call, room, RemoveAgent(agent), "")
 
 
-@router.get(routes.ROOM_MESSAGES, response_model=MessageList, summary="Messages, the oldest first")
+@router.get(routes.ROOM_MESSAGES, response_model=MessageList, summary="Messages, the oldest first", description=_PAGES)
 async def room_messages(call: Caller, room: str, after: After = 0, limit: Limit = 200, thread: str = "") -> Response:
     found = await call.api.room_messages(room, after=after, limit=limit, thread=thread)
     return reply(MessageList(tuple(found)))
@@ -108,7 +112,9 @@ async def post(call: Caller, room: str, body: PostBody) -> Response:
     return await _write(call, room, body.act, body.by, 201)
 
 
-@router.get(routes.ROOM_TASKS, response_model=RoomTaskList, summary="Tasks of a room, the oldest first")
+@router.get(
+    routes.ROOM_TASKS, response_model=RoomTaskList, summary="Tasks of a room, the oldest first", description=_PAGES
+)
 async def room_tasks(
     call: Caller,
     room: str,
@@ -136,7 +142,12 @@ async def change_task(call: Caller, room: str, task: str, body: TaskChangeBody) 
     return await _write(call, room, body.act(task), body.by)
 
 
-@router.get(routes.ROOM_MEMORY, response_model=MemoryList, summary="The memory that one may read, the oldest first")
+@router.get(
+    routes.ROOM_MEMORY,
+    response_model=MemoryList,
+    summary="The memory that one may read, the oldest first",
+    description=_PAGES,
+)
 async def room_memory(call: Caller, room: str, after: After = 0, limit: Limit = 200) -> Response:
     return reply(MemoryList(tuple(await call.api.room_memory(room, after=after, limit=limit))))
 

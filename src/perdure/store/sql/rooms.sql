@@ -70,18 +70,27 @@ INSERT INTO room_messages (
 SELECT * FROM room_messages WHERE room = :room AND id = :id;
 
 -- name: room_messages_after
--- Messages of a room, the oldest first.
-SELECT id, seq, company, author, kind, text, addressed, thread, at_ms, steered_by FROM room_messages
-WHERE room = :room AND seq > :after ORDER BY seq LIMIT :limit;
+-- Messages of a room, the oldest first: a page that is bounded in size as well as in number, with at least one.
+SELECT id, seq, company, author, kind, text, addressed, thread, at_ms, steered_by FROM (
+    SELECT m.*, SUM(LENGTH(text)) OVER (ORDER BY seq) - LENGTH(text) AS before FROM room_messages m
+    WHERE room = :room AND seq > :after
+    ORDER BY seq LIMIT :limit
+) page
+WHERE before < :most ORDER BY seq;
 
 -- name: room_thread_after
--- A message and what is about it, or what is about a task, the oldest first.
-SELECT id, seq, company, author, kind, text, addressed, thread, at_ms, steered_by FROM room_messages
-WHERE room = :room AND id = :thread AND seq > :after
-UNION ALL
-SELECT id, seq, company, author, kind, text, addressed, thread, at_ms, steered_by FROM room_messages
-WHERE room = :room AND thread = :thread AND thread <> '' AND seq > :after
-ORDER BY seq LIMIT :limit;
+-- A message and what is about it, or what is about a task, the oldest first: bounded likewise.
+SELECT id, seq, company, author, kind, text, addressed, thread, at_ms, steered_by FROM (
+    SELECT about.*, SUM(LENGTH(text)) OVER (ORDER BY seq) - LENGTH(text) AS before FROM (
+        SELECT id, seq, company, author, kind, text, addressed, thread, at_ms, steered_by FROM room_messages
+        WHERE room = :room AND id = :thread AND seq > :after
+        UNION ALL
+        SELECT id, seq, company, author, kind, text, addressed, thread, at_ms, steered_by FROM room_messages
+        WHERE room = :room AND thread = :thread AND thread <> '' AND seq > :after
+        ORDER BY seq LIMIT :limit
+    ) about
+) page
+WHERE before < :most ORDER BY seq;
 
 -- name: room_messages_last
 -- The newest messages of a room up to a place in its ledger, the newest first.
@@ -108,13 +117,45 @@ UPDATE room_tasks SET state = :state, holder = :holder, result = :result, change
 WHERE room = :room AND id = :id;
 
 -- name: room_tasks_after
--- Tasks of a room, the oldest first; empty filters match all.
-SELECT id, seq, company, author, title, to_company, to_agent, thread, state, holder, result, opened_ms,
-    changed_ms, steered_by
-FROM room_tasks
-WHERE room = :room AND seq > :after AND (:state = '' OR state = :state)
-  AND (:to_company = '' OR to_company = :to_company) AND (:to_agent = '' OR to_agent = :to_agent)
-ORDER BY seq LIMIT :limit;
+-- Tasks of a room, the oldest first: bounded as messages are.
+SELECT * FROM (
+    SELECT t.*, SUM(LENGTH(title) + LENGTH(result)) OVER (ORDER BY seq) - LENGTH(title) - LENGTH(result) AS before
+    FROM room_tasks t
+    WHERE room = :room AND seq > :after
+    ORDER BY seq LIMIT :limit
+) page
+WHERE before < :most ORDER BY seq;
+
+-- name: room_tasks_in
+-- Those in one state.
+SELECT * FROM (
+    SELECT t.*, SUM(LENGTH(title) + LENGTH(result)) OVER (ORDER BY seq) - LENGTH(title) - LENGTH(result) AS before
+    FROM room_tasks t
+    WHERE room = :room AND state = :state AND seq > :after
+    ORDER BY seq LIMIT :limit
+) page
+WHERE before < :most ORDER BY seq;
+
+-- name: room_tasks_to
+-- Those in one state that are for a company or its agents.
+SELECT * FROM (
+    SELECT t.*, SUM(LENGTH(title) + LENGTH(result)) OVER (ORDER BY seq) - LENGTH(title) - LENGTH(result) AS before
+    FROM room_tasks t
+    WHERE room = :room AND to_company = :to_company AND state = :state AND seq > :after
+    ORDER BY seq LIMIT :limit
+) page
+WHERE before < :most ORDER BY seq;
+
+-- name: room_tasks_to_agent
+-- Those in one state that are for one agent.
+SELECT * FROM (
+    SELECT t.*, SUM(LENGTH(title) + LENGTH(result)) OVER (ORDER BY seq) - LENGTH(title) - LENGTH(result) AS before
+    FROM room_tasks t
+    WHERE room = :room AND to_company = :to_company AND to_agent = :to_agent AND to_agent <> '' AND state = :state
+      AND seq > :after
+    ORDER BY seq LIMIT :limit
+) page
+WHERE before < :most ORDER BY seq;
 
 -- name: room_tasks_for
 -- Tasks that are not closed and that an agent may take on, the oldest first.
@@ -139,14 +180,17 @@ ON CONFLICT (room, line, company) DO NOTHING;
 SELECT * FROM room_memory WHERE room = :room AND id = :id;
 
 -- name: room_memory_after
--- Lines that a company may read, the oldest first.
-SELECT m.id, m.seq, m.company, m.author, m.text, m.source, m.at_ms, m.steered_by
-FROM (
-    SELECT line, seq FROM room_readers WHERE room = :room AND company = '*' AND seq > :after
-    UNION ALL
-    SELECT line, seq FROM room_readers WHERE room = :room AND company = :company AND seq > :after
-    ORDER BY seq LIMIT :limit
-) r CROSS JOIN room_memory m WHERE m.room = :room AND m.id = r.line ORDER BY m.seq;
+-- Lines that a company may read, the oldest first: bounded as messages are.
+SELECT id, seq, company, author, text, source, at_ms, steered_by FROM (
+    SELECT m.*, SUM(LENGTH(m.text)) OVER (ORDER BY m.seq) - LENGTH(m.text) AS before
+    FROM (
+        SELECT line, seq FROM room_readers WHERE room = :room AND company = '*' AND seq > :after
+        UNION ALL
+        SELECT line, seq FROM room_readers WHERE room = :room AND company = :company AND seq > :after
+        ORDER BY seq LIMIT :limit
+    ) r CROSS JOIN room_memory m WHERE m.room = :room AND m.id = r.line
+) page
+WHERE before < :most ORDER BY seq;
 
 -- name: room_memory_last
 -- The newest lines that a company may read, the newest first.
