@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal, cast
+from typing import Literal
 
 from perdure.client.tool_steps import ToolStep, tool_steps
 from perdure.core.codec import Json
-from perdure.core.events import ANSWERS, LAST, Event, Kind, reply_in
+from perdure.core.events import ANSWERS, LAST, Event, Kind, is_model_call, reply_in
 from perdure.core.tokens import TOKEN_ENDS
 from perdure.core.views import TaskView
 
@@ -121,7 +121,7 @@ def _models(log: Sequence[Event]) -> Iterable[ModelStep]:
     for event in log:
         if event.kind is Kind.TAKEN_OVER:
             trigger_ms, repeated = event.at_ms, repeated + 1
-        elif event.kind is Kind.STEP_RECORDED and _outcome(event) is not None:
+        elif is_model_call(event):
             step = _model(event, trigger_ms, repeated)
             yield step
             trigger_ms, silent, repeated = event.at_ms, not step.calls, 0
@@ -131,15 +131,8 @@ def _models(log: Sequence[Event]) -> Iterable[ModelStep]:
             answered.add(event.address)
 
 
-def _outcome(event: Event) -> dict[str, Any] | None:
-    value: object = event.data["value"]
-    if not isinstance(value, dict) or "outcome" not in value:
-        return None
-    return cast("dict[str, Any]", value)
-
-
 def _model(event: Event, started_ms: int, repeated: int) -> ModelStep:
-    outcome = _outcome(event) or {}
+    outcome = event.data["value"]
     step = ModelStep(
         address=event.address,
         started_ms=started_ms,

@@ -141,10 +141,13 @@ class Event:
     """The store's clock at the commit."""
 
 
+def is_model_call(event: Event) -> bool:
+    """Say whether an event records a call of a model, answered or not: what all counts of model calls count."""
+    value: Any = event.data.get("value") if event.kind is Kind.STEP_RECORDED else None
+    return isinstance(value, dict) and "outcome" in value and "requests" in value
+
+
 def reply_in(event: Event) -> dict[str, Any] | None:
     """Return the model's reply that an event records, as JSON, if it records one."""
-    if event.kind is not Kind.STEP_RECORDED:
-        return None
-    value: object = event.data["value"]
-    reply = cast("dict[str, object]", value).get("reply") if isinstance(value, dict) else None
+    reply: object = event.data["value"].get("reply") if is_model_call(event) else None
     return cast("dict[str, Any]", reply) if isinstance(reply, dict) else None

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from perdure.core import states
 from perdure.core.costs import total
 from perdure.core.delivery import NOT_DONE, Delivery
-from perdure.core.events import ANSWERS, ASKED, Event, Kind, reply_in
+from perdure.core.events import ANSWERS, ASKED, Event, Kind, is_model_call, reply_in
 from perdure.core.views import EffectView, InlineStepView, ModelCallView
 
 TASK_KINDS = frozenset(
@@ -148,7 +147,7 @@ class ModelCalls:
         if event.kind is Kind.TAKEN_OVER:
             self._takeover = event.seq
             return
-        if event.kind is Kind.STEP_RECORDED and is_model_call(event):
+        if is_model_call(event):
             self.found.append(_model_call(event, self._takeover))
         if event.kind in ASKED or (event.kind in ANSWERS and event.address not in self._answered):
             self._takeover = 0  # whatever is asked for next is asked for after this
@@ -205,12 +204,6 @@ def _inline_step(event: Event, takeovers: list[int]) -> InlineStepView:
         simulated=bool(event.data.get("simulated")),
         served=_given(event),
     )
-
-
-def is_model_call(event: Event) -> bool:
-    """Whether a recorded step is a request to a model, answered or not."""
-    value: Any = event.data.get("value")
-    return isinstance(value, dict) and "outcome" in value and "requests" in value
 
 
 def _model_call(event: Event, takeover: int) -> ModelCallView:

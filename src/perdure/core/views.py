@@ -75,13 +75,14 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class UsageView:
-    """Sums over recorded model replies."""
+    """What the recorded model calls come to."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     model_calls: int = 0
+    """Answered or not: as many as a proof counts. Those that failed add no tokens and no cost."""
     cost_usd: float | None = None
-    """None when the price of at least one call is unknown."""
+    """None when the price of at least one reply is unknown."""
 
 
 @dataclass(frozen=True, slots=True)

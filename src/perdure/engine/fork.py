@@ -13,9 +13,8 @@ from typing import Any
 
 from perdure.core import codec, states
 from perdure.core.delivery import Delivery
-from perdure.core.events import ANY_DIGEST, ASKED, Event, Kind
+from perdure.core.events import ANY_DIGEST, ASKED, Event, Kind, is_model_call
 from perdure.core.ids import action_key, shard_of
-from perdure.core.ledger import is_model_call
 from perdure.core.notices import NOTICE
 from perdure.core.views import ForkEdits, Started
 from perdure.engine.fork_prefix import Call, Prefix, read_prefix, refusal, wrong_edit

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from perdure.core.delivery import Delivery
-from perdure.core.events import ASKED, LAST, Event, Kind
-from perdure.core.ledger import TASK_KINDS, is_model_call
+from perdure.core.events import ASKED, LAST, Event, Kind, is_model_call
+from perdure.core.ledger import TASK_KINDS
 from perdure.core.rules import TaskRules
 from perdure.core.tokens import TOKEN_ENDS
 from perdure.core.views import ForkEdits

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from perdure.core.events import Event, Kind, reply_in
+from perdure.core.events import Event, Kind, is_model_call, reply_in
 from perdure.core.views import UsageView, WaitView
 
 REMEMBERED = 256
@@ -19,13 +19,13 @@ _Place = tuple[str, int]
 
 @dataclass(slots=True)
 class Gist:
-    """Sums over model replies, and the waits that only a log knows. Its size is that of what is open."""
+    """Sums over model calls, and the waits that only a log knows. Its size is that of what is open."""
 
     seq: int = 0
     """Of the last event that is in it."""
     halted: dict[Kind, str | None] = field(default_factory=dict[Kind, "str | None"])
     """What was said when it was last paused, and when it was last stuck."""
-    _replies: int = 0
+    _calls: int = 0
     _input_tokens: int = 0
     _output_tokens: int = 0
     _cost: float = 0.0
@@ -42,10 +42,10 @@ class Gist:
         self.seq = event.seq
         said = event.data
         match event.kind:
-            case Kind.STEP_RECORDED:
-                self._reply(reply_in(event))
+            case Kind.STEP_RECORDED if is_model_call(event):
+                self._call(reply_in(event))
             case Kind.FORKED:  # what stands before was paid by the origin
-                self._replies = self._input_tokens = self._output_tokens = 0
+                self._calls = self._input_tokens = self._output_tokens = 0
                 self._cost, self._unpriced = 0.0, False
             case Kind.PAUSED | Kind.STUCK:
                 self.halted[event.kind] = said["message"] or None
@@ -61,10 +61,10 @@ class Gist:
             case _:
                 pass
 
-    def _reply(self, reply: dict[str, Any] | None) -> None:
-        if reply is None:
+    def _call(self, reply: dict[str, Any] | None) -> None:
+        self._calls += 1
+        if reply is None:  # it failed: nobody says that it cost anything
             return
-        self._replies += 1
         self._input_tokens += reply["usage"]["input_tokens"]
         self._output_tokens += reply["usage"]["output_tokens"]
         cost = reply.get("cost_usd")
@@ -87,9 +87,9 @@ class Gist:
 
     @property
     def usage(self) -> UsageView:
-        """Sums over the recorded model replies."""
+        """What the recorded model calls come to."""
         cost = None if self._unpriced else self._cost
-        return UsageView(self._input_tokens, self._output_tokens, self._replies, cost)
+        return UsageView(self._input_tokens, self._output_tokens, self._calls, cost)
 
     def waits(self) -> Iterator[WaitView]:
         """Yield the waits for signals of which too few came, and for children that have not ended."""

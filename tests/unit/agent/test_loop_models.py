@@ -11,6 +11,7 @@ from node_bench import Script, node_over, tool
 from perdure.models.port import ModelError, ModelReply, ModelRequest
 from perdure.models.scripted import call, say
 from perdure.testing.clock import FakeClock
+from perdure.wire.account import proof_of
 
 pytestmark = pytest.mark.anyio
 
@@ -202,6 +203,23 @@ async def test_a_schema_that_cannot_be_used_is_told_and_reaches_for_nothing(tmp_
         assert (await bench.result(execution)).state == "completed"
         assert "look" in bench.script.shown()[-1][1]
         assert bench.script.requests[-1].messages[-1].failed
+
+
+@pytest.mark.parametrize(
+    ("script", "calls"),
+    [
+        ([ModelError("rejected", "no such model")], 1),
+        ([call("none"), ModelError("rejected", "no")], 2),
+        ([call("none"), say("done")], 2),
+    ],
+)
+async def test_a_proof_counts_the_model_calls_that_the_execution_shows(
+    tmp_path: Path, script: list[Any], calls: int
+) -> None:
+    async with node_over(tmp_path, script) as bench:
+        execution = await bench.start()
+        shown = (await bench.result(execution)).usage.model_calls
+        assert (shown, (await proof_of(bench.api, execution)).model_calls) == (calls, calls)
 
 
 async def test_usage_and_cost_are_summed_over_recorded_replies(tmp_path: Path) -> None:

@@ -19,7 +19,10 @@ from perdure.engine.query_list import execution_page
 from perdure.engine.resolve import Decide, decide
 from perdure.errors import NotFound
 
-REPLY = '{"outcome":"replied","reply":{"text":"hi","usage":{"input_tokens":%d,"output_tokens":2},"cost_usd":%s}}'
+REPLY = (
+    '{"outcome":"replied","requests":1,'
+    '"reply":{"text":"hi","usage":{"input_tokens":%d,"output_tokens":2},"cost_usd":%s}}'
+)
 
 
 def view(bench: Bench, execution: str, company: str = "default") -> ExecutionView:
@@ -94,16 +97,23 @@ def test_a_pause_without_a_reason_has_no_message(bench: Bench) -> None:
     assert view(bench, execution).message is None
 
 
-def test_usage_sums_recorded_replies_and_an_unknown_price_is_not_zero(bench: Bench) -> None:
+def test_usage_sums_recorded_calls_and_an_unknown_price_is_not_zero(bench: Bench) -> None:
     held = bench.owned()
     bench.record(held, step("turn 1/model", REPLY % (10, 0.25)), step("turn 2/model", REPLY % (20, 0.5)))
     usage = view(bench, held.ref.execution).usage
     assert (usage.model_calls, usage.input_tokens, usage.output_tokens, usage.cost_usd) == (2, 30, 4, 0.75)
-    bench.record(
-        held, step("turn 3/model", REPLY % (1, "null")), step("turn 4/model", '{"outcome":"refused"}'), step("x")
-    )
+    bench.record(held, step("turn 3/model", '{"outcome":"refused","requests":1}'), step("x"))
     usage = view(bench, held.ref.execution).usage
-    assert (usage.model_calls, usage.cost_usd) == (3, None)
+    assert (usage.model_calls, usage.cost_usd) == (3, 0.75), "one that failed is a call, and cost nothing"
+    bench.record(held, step("turn 4/model", REPLY % (1, "null")))
+    usage = view(bench, held.ref.execution).usage
+    assert (usage.model_calls, usage.cost_usd) == (4, None)
+
+
+def test_a_step_that_returns_what_looks_like_a_reply_is_no_model_call(bench: Bench) -> None:
+    held = bench.owned()
+    bench.record(held, step("x", '{"reply":{"subject":"your order"}}'), step("y", '{"outcome":"sent"}'))
+    assert view(bench, held.ref.execution).usage.model_calls == 0
 
 
 def test_waits_name_what_is_waited_for_and_since_when(bench: Bench) -> None:

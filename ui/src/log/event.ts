@@ -42,5 +42,5 @@ export function replyIn(event: Event): Fields | null {
 /** Whether an event is a model call, answered or not. */
 export function outcomeIn(event: Event): Fields | null {
   const value = fields(event.data["value"]);
-  return event.kind === "step_recorded" && "outcome" in value ? value : null;
+  return event.kind === "step_recorded" && "outcome" in value && "requests" in value ? value : null;
 }
