@@ -6,6 +6,7 @@ that moment is not in it. See restore.py.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 import sys
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perdure import failpoints
-from perdure.errors import InvalidInput, StoreFailed
+from perdure.errors import InvalidInput, PerdureError, StoreFailed
 from perdure.lasting import sync_names
 from perdure.store import aside
 from perdure.store.place import FILE_MODE
@@ -27,6 +28,9 @@ PAGES = 2_048
 """Of the file, copied at a time: Ctrl-C is looked at in between."""
 KEEPS_MARK = frozenset({aside.COPYING, aside.RESTORING, aside.COPIED})
 """Marks that say more of a file than that it is a backup."""
+_NO_PLACE = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
+_UNREAD = frozenset({sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ})
+"""Said of the file that is copied: nothing else is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +49,8 @@ def back_up(where: str | os.PathLike[str], target: str | os.PathLike[str]) -> Ba
 
     Reads through a connection that cannot write: a server on the store goes on meanwhile, and its log grows until the
     copy is done. Killed anywhere, it leaves at most a file `.NAME.PID.part` beside the target. Raises InvalidInput
-    (`backup_exists`, `not_sqlite`, and as `view`); StoreFailed (`backup_wrong`) if what was copied does not hold: the
-    store itself is then to be looked at with `check_store`.
+    (`backup_exists`, `backup_unwritable`, `not_sqlite`, and as `view`); StoreFailed (`backup_wrong`) if what was copied
+    does not hold: the store itself is then to be looked at with `check_store`.
     """
     if is_address(where):
         raise InvalidInput(
@@ -59,7 +63,7 @@ def back_up(where: str | os.PathLike[str], target: str | os.PathLike[str]) -> Ba
     made_ms = SystemClock().wall_ms()
     part = place.with_name(f".{place.name}.{os.getpid()}.part")
     try:
-        copy_file(source, part, mark=f"{aside.BACKUP} {made_ms}")
+        copy_file(source, part, mark=f"{aside.BACKUP} {made_ms}", shown=place)
         report = check_store(part)
         if not report.ok:
             first = report.problems[0]
@@ -71,14 +75,20 @@ def back_up(where: str | os.PathLike[str], target: str | os.PathLike[str]) -> Ba
         failpoints.hit("backup.before_rename")
         os.rename(_refuse_existing(part, place), place)
         sync_names(place.parent)
+    except OSError as error:
+        raise _unwritable(place, _why(error)) from None
     finally:
         clear(part)
     report.store = f"store {place}"
     return Backup(f"store {source}", str(place), made_ms, report)
 
 
-def copy_file(source: Path, target: Path, *, mark: str) -> None:
-    """Copy one moment of a SQLite file into a new one, with a mark, as one plain file that is on the disk."""
+def copy_file(source: Path, target: Path, *, mark: str, shown: Path) -> None:
+    """Copy one moment of a SQLite file into a new one, with a mark, as one plain file that is on the disk.
+
+    Raises InvalidInput or, on the way, StoreFailed (`backup_unwritable`), which name `shown`: what somebody asked for,
+    and `target` is to become.
+    """
     try:
         os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE))
         with view(source) as found:
@@ -89,19 +99,32 @@ def copy_file(source: Path, target: Path, *, mark: str) -> None:
             copy_plain(link.database, target, pages=PAGES, key=aside.KEY, mark=mark)
         _sync(target)
     except sqlite3.Error as error:
-        raise refusal(error, target) from error
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+        if code & 0xFF in _NO_PLACE and code not in _UNREAD:
+            raise _unwritable(shown, str(error), StoreFailed) from None
+        raise refusal(error, source) from error
     except OSError as error:
-        raise InvalidInput(
-            f"file {target}: {(error.strerror or str(error)).lower()}. A place with room, that this user may write, is "
-            "expected.",
-            code="backup_unwritable",
-        ) from None
+        raise _unwritable(shown, _why(error)) from None
+
+
+def _unwritable(place: Path, why: str, kind: type[PerdureError] = InvalidInput) -> PerdureError:
+    return kind(
+        f"file {place}: {why}. A folder that this user may write is expected, with room for a copy of the store: name "
+        "another one, make room, or mend its mode.",
+        code="backup_unwritable",
+    )
+
+
+def _why(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
 
 
 def clear(file: Path) -> None:
-    """Remove a file that did not become a store, and what SQLite left beside it."""
+    """Remove a file that did not become a store, and what SQLite left beside it, as far as that can be done: who makes
+    it anew replaces nothing."""
     for one in (file, *beside(file)):
-        one.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            one.unlink()
 
 
 def beside(file: Path) -> list[Path]:
@@ -111,11 +134,14 @@ def beside(file: Path) -> list[Path]:
 
 def _new_file(target: str | os.PathLike[str]) -> Path:
     place = Path(os.path.realpath(target))
-    if place.is_dir():
-        raise InvalidInput(f"file {place}: it is a folder. Name a new file in it.", code="backup_exists")
-    if not place.parent.is_dir():
-        raise InvalidInput(f"file {place}: its folder is not there. Make it first.", code="backup_unwritable")
-    _refuse_existing(place, place)
+    try:
+        if place.is_dir():
+            raise InvalidInput(f"file {place}: it is a folder. Name a new file in it.", code="backup_exists")
+        if not place.parent.is_dir():
+            raise InvalidInput(f"file {place}: its folder is not there. Make it first.", code="backup_unwritable")
+        _refuse_existing(place, place)
+    except OSError as error:  # not to be looked at, or no name that can be
+        raise _unwritable(place, _why(error)) from None
     return place
 
 

@@ -118,7 +118,7 @@ def _replace(source: Path, target: Path, *, force: bool, by: str) -> Restored:
 def _swap(source: Path, part: Path, target: Path, *, force: bool, by: str) -> Restored:
     with view(source) as found:
         mark = _restoring(found.mark())
-    copy_file(source, part, mark=mark)
+    copy_file(source, part, mark=mark, shown=target)
     store = open_sqlite(part, clock=SystemClock(), random=SystemRandom(), even_aside=True)
     try:
         done = _set_back(store, f"store {target}", by=by)
