@@ -9,7 +9,7 @@ import pytest
 
 from http_server import serving, spec
 from perdure.core.schedules import ScheduleRequest
-from perdure.errors import NotFound, PerdureError
+from perdure.errors import Conflict, InvalidInput, NotFound, PerdureError
 from perdure.wire import routes
 from raw_http import Reply, exchange, request
 
@@ -45,6 +45,7 @@ WRONG: list[tuple[ScheduleRequest, str]] = [
     (nightly(zone="Mars/Olympus"), "bad_schedule"),
     (nightly(cron="0 0 31 2 *"), "bad_schedule"),
     (nightly(missed="all"), "schedule_exists"),
+    (nightly(overlap="skip"), "schedule_exists"),
     (ScheduleRequest(" x", spec("plain"), "go", "* * * * *"), "invalid_input"),
 ]
 
@@ -57,6 +58,22 @@ async def test_what_is_refused_is_refused_the_same_way_on_both(tmp_path: Path) -
             with pytest.raises(PerdureError) as refused:
                 await api.create_schedule(request)
             assert refused.value.code == code
+
+
+@pytest.mark.both_stores
+async def test_one_that_skips_says_so_and_is_not_begun_beside_what_it_began(tmp_path: Path) -> None:
+    async with serving(tmp_path / "s.db") as server:
+        api = server.api()
+        asked = ScheduleRequest("nightly", spec("tool"), "go", "30 2 * * *", overlap="skip")
+        made = await api.create_schedule(asked)
+        assert (made.overlap, made.skipped, made.last_skipped_ms) == ("skip", 0, None)
+        first = await api.trigger_schedule("nightly", nonce="a")
+        with pytest.raises(Conflict) as refused:
+            await api.trigger_schedule("nightly", nonce="b")
+        assert (refused.value.code, refused.value.details["execution"]) == ("schedule_busy", first.id)
+        for wrong in (server.node.api("default"), api):
+            with pytest.raises(InvalidInput):
+                await wrong.create_schedule(nightly(overlap="forbid"))
 
 
 async def test_one_that_is_not_there_is_not_found(tmp_path: Path) -> None:

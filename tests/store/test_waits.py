@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+
+import pytest
+
 from calendar_starts import schedule
 from engine_bench import AGENT, COMPANY, SPEC, Bench
 from perdure.core import codec
@@ -17,6 +21,7 @@ from perdure.engine.signal import Signal, signal
 from perdure.engine.sweep import fire_timers
 from perdure.engine.token import EndToken, TokenEnded, end_token, expire_tokens
 from perdure.errors import Conflict, NotFound
+from perdure.store.tx import Tx
 
 
 def token(bench: Bench, timeout_ms: int | None = None) -> tuple[OpenToken, str]:
@@ -83,3 +88,26 @@ def test_a_tick_begins_one_execution(bench: Bench) -> None:
     assert [one.created for one in by_hand if isinstance(one, Started)] == [True, False]
     assert len(bench.ready()) == 2
     assert bench.read(lambda reads: schedules_view(reads, COMPANY))[0].last_execution in bench.ready()
+
+
+def test_a_tick_at_one_server_sees_what_another_one_is_about_to_begin(servers: tuple[Bench, Bench]) -> None:
+    first, second = servers
+    first.do(make_schedule, schedule(cron="* * * * *", overlap="skip"))
+    row = first.row("schedule", company=COMPANY, name="nightly")
+    assert row is not None
+    with first.store.write() as connection:
+        due = {"paused": 0, "next_ms": row["next_ms"] - 60_000}
+        connection.run("pause_schedule", company=COMPANY, name="nightly", **due)
+    with first.store.write() as connection:
+        tx = Tx(connection)
+        by_hand = change_schedule.apply(tx, [ChangeSchedule(COMPANY, "nightly", "trigger", "a")])
+        next(by_hand)
+        with pytest.raises(StopIteration):
+            next(by_hand)
+        firing = threading.Thread(target=lambda: second.do(fire_schedules, Sweep(10)))
+        firing.start()
+        tx.flush()
+    firing.join()
+    [begun] = first.ready()
+    [seen] = second.read(lambda reads: schedules_view(reads, COMPANY))
+    assert (seen.last_execution, seen.skipped) == (begun, 1)

@@ -37,6 +37,10 @@ def create(
         Literal["skip", "one", "all"],
         typer.Option(help="What becomes of ticks that no server was there for: none, the latest, all (up to 100)."),
     ] = "one",
+    overlap: Annotated[
+        Literal["allow", "skip"],
+        typer.Option(help="What becomes of a tick while what it began last goes on: another one begins, or nothing."),
+    ] = "allow",
     tag: Annotated[
         list[str] | None,
         typer.Option(
@@ -56,7 +60,8 @@ def create(
 
     declared: Any = load_target(target)
     start = start_request(declared, (value_of(value),), {}, None)
-    request = ScheduleRequest(name, start.spec, start.input, cron, zone, missed, checked_tags(tag or []))
+    tags = checked_tags(tag or [])
+    request = ScheduleRequest(name, start.spec, start.input, cron, zone, missed, tags, overlap)
     _change(server, as_json, lambda api: api.create_schedule(request, by=by or whoami()))
 
 
@@ -138,6 +143,8 @@ def show(found: list[ScheduleView]) -> None:
             else _within(one.next_ms - now_ms)
         )
         last = phrases.ago(one.last_tick_ms, now_ms) if one.last_tick_ms is not None else ""
+        if one.skipped:
+            last += f", {one.skipped} skipped"
         row = (one.name, one.agent, one.cron, one.zone)
         table.add_row(*(phrases.clip(text, 40) for text in row), coming, last)
     console().print(table)

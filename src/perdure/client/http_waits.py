@@ -41,7 +41,7 @@ class HttpSchedules(OverHttp):
 
     async def create_schedule(self, request: ScheduleRequest, *, by: str = "") -> ScheduleView:
         given = (request.name, request.spec, request.input, request.cron, request.zone, request.missed, by)
-        body = codec.dump_given(bodies.ScheduleBody(*given, tags=request.tags))
+        body = codec.dump_given(bodies.ScheduleBody(*given, tags=request.tags, overlap=request.overlap))
         ask = Ask("create_schedule", "POST", routes.SCHEDULES, body=body)
         return codec.load(ScheduleView, await self._channel.call(ask))
 

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from perdure.client.handle import AgentHandle, Connection
 from perdure.core.codec import Json
-from perdure.core.schedules import Missed, ScheduleRequest, ScheduleView
+from perdure.core.schedules import Missed, Overlap, ScheduleRequest, ScheduleView
 from perdure.core.tags import checked_tags
 from perdure.core.views import StartRequest
+
+
+class ScheduleOptions(TypedDict, total=False):
+    """What may be said of a schedule."""
+
+    zone: str
+    """The time zone that `cron` is read in: UTC."""
+    missed: Missed
+    """What becomes of ticks for which no server was there: `skip`, `one` (the latest), `all` (up to 100). `one`."""
+    overlap: Overlap
+    """What becomes of a tick while what the schedule began last has not ended: `allow` begins another one beside it;
+    `skip` begins nothing, which `skipped` and `last_skipped_ms` of the schedule tell. `allow`."""
+    tags: Sequence[str]
+    """Of all that it begins."""
 
 
 class Schedules:
@@ -27,20 +41,18 @@ class Schedules:
         input: Json,
         *,
         cron: str,
-        zone: str = "UTC",
-        missed: Missed = "one",
-        tags: Sequence[str] = (),
+        **options: Unpack[ScheduleOptions],
     ) -> ScheduleView:
         """Have the server begin an execution at each tick of `cron` (minute, hour, day, month, day of the week), read
         in the time zone `zone`. `declared` is an agent, which stays as it is now, or a durable function.
 
-        Each tick begins one execution, whatever restarts in between. `missed`: what becomes of ticks for which no
-        server was there: `skip`, `one` (the latest), `all` (up to 100). `tags`: of all that it begins. The same
-        schedule again changes nothing. Raises `Conflict` (`schedule_exists`) for another of that
-        name, `InvalidInput` (`bad_schedule`).
+        Each tick begins one execution, whatever restarts in between; with `overlap="skip"` none while the one before
+        has not ended. The same schedule again changes nothing. Raises `Conflict` (`schedule_exists`) for another of
+        that name, `InvalidInput` (`bad_schedule`).
         """
         start = self._start_of(declared, input)
-        request = ScheduleRequest(name, start.spec, start.input, cron, zone, missed, checked_tags(tags))
+        given: dict[str, Any] = {**options, "tags": checked_tags(options.get("tags", ()))}
+        request = ScheduleRequest(name, start.spec, start.input, cron, **given)
         return await self._runtime.join(self._runtime.api.create_schedule(request))
 
     def create(
@@ -50,12 +62,9 @@ class Schedules:
         input: Json,
         *,
         cron: str,
-        zone: str = "UTC",
-        missed: Missed = "one",
-        tags: Sequence[str] = (),
+        **options: Unpack[ScheduleOptions],
     ) -> ScheduleView:
-        more: dict[str, Any] = {"zone": zone, "missed": missed, "tags": tags}
-        return self._runtime.wait(self.create_async(name, declared, input, cron=cron, **more))
+        return self._runtime.wait(self.create_async(name, declared, input, cron=cron, **options))
 
     async def get_async(self, name: str) -> ScheduleView:
         """Return one. Raises `NotFound`."""
@@ -86,7 +95,10 @@ class Schedules:
         self._runtime.wait(self.delete_async(name))
 
     async def run_now_async(self, name: str, *, nonce: str = "") -> AgentHandle:
-        """Begin now what it begins, beside its ticks. The same `nonce` begins nothing more."""
+        """Begin now what it begins, beside its ticks. The same `nonce` begins nothing more.
+
+        Raises `Conflict` (`schedule_busy`) with `overlap="skip"`, while what it began last has not ended.
+        """
         started = await self._runtime.join(self._runtime.api.trigger_schedule(name, nonce=nonce))
         return AgentHandle(started.id, self._runtime)
 

@@ -11,6 +11,8 @@ Missed = Literal["skip", "one", "all"]
 """What becomes of ticks that nobody was there for: none is made up for, the latest is, or all are, oldest first, up to
 `MOST_MADE_UP`."""
 MOST_MADE_UP = 100
+Overlap = Literal["allow", "skip"]
+"""What becomes of a tick while what the schedule began last has not ended: it begins another one, or nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,7 @@ class ScheduleRequest:
     missed: Missed = "one"
     tags: tuple[str, ...] = ()
     """Of what it begins."""
+    overlap: Overlap = "allow"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +53,7 @@ class ScheduleView:
     created_ms: int
     tags: tuple[str, ...] = ()
     """Of what it begins."""
+    overlap: str = "allow"
+    skipped: int = 0
+    """Ticks that began nothing, because what it had begun last had not ended; and the last one of them:"""
+    last_skipped_ms: int | None = None

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
+from perdure.core import states
 from perdure.core.codec import Json
-from perdure.core.ids import id_of
+from perdure.core.ids import id_of, shard_of
 from perdure.core.schedules import MOST_MADE_UP, ScheduleView
 from perdure.core.views import Started
 from perdure.engine.calendar import latest_ticks, next_tick
@@ -51,6 +52,7 @@ class MakeSchedule:
     missed: str
     by: str
     tags: tuple[str, ...] = ()
+    overlap: str = "allow"
 
     @property
     def size(self) -> int:
@@ -93,6 +95,7 @@ def _make(tx: Tx, row: MakeSchedule) -> Conflict | None:
         "zone": row.zone,
         "missed": row.missed,
         "tags": told(row.tags),
+        "overlap": row.overlap,
     }
     scope = {"company": row.company, "name": row.name}
     next_ms = next_tick(row.cron, row.zone, tx.now_ms)
@@ -115,7 +118,7 @@ def _keep_definition(tx: Tx, company: str, digest: str, agent: str, spec: str) -
 
 
 @operation(keys=_change_keys)
-def change_schedule(tx: Tx, rows: Sequence[ChangeSchedule]) -> Steps[Started | NotFound | None]:
+def change_schedule(tx: Tx, rows: Sequence[ChangeSchedule]) -> Steps[Started | NotFound | Conflict | None]:
     """Apply the changes. Ticks of a time in which it was paused are not missed: there were none.
 
     What is to be deleted and is not there is deleted: a run whose answer was lost may have done it. Who wants to know
@@ -125,7 +128,7 @@ def change_schedule(tx: Tx, rows: Sequence[ChangeSchedule]) -> Steps[Started | N
     return [_change(tx, row) for row in rows]
 
 
-def _change(tx: Tx, row: ChangeSchedule) -> Started | NotFound | None:
+def _change(tx: Tx, row: ChangeSchedule) -> Started | NotFound | Conflict | None:
     scope = {"company": row.company, "name": row.name}
     found = tx.row("schedule", **scope)
     if found is None:
@@ -140,15 +143,26 @@ def _change(tx: Tx, row: ChangeSchedule) -> Started | NotFound | None:
         case "delete":
             tx.run("delete_schedule", **scope)
         case "trigger":
-            return _begin(tx, found, tx.now_ms, f"now {row.nonce}")
+            begun = _begin(tx, found, tx.now_ms, f"now {row.nonce}")
+            return begun if isinstance(begun, Started) else _busy(row.name, begun)
         case _:
             assert_never(row.verb)
     return None
 
 
+def _busy(name: str, last: str) -> Conflict:
+    return Conflict(
+        f"schedule {name!r} begins nothing beside what it began last, and {last} has not ended. `perdure executions "
+        f"show {last}` says where it stands.",
+        code="schedule_busy",
+        execution=last,
+    )
+
+
 @operation()
 def fire_schedules(tx: Tx, rows: Sequence[Sweep]) -> Steps[int]:
-    """Begin what is due, each tick once, and go on to the next; ticks that were missed by the schedule's own rule."""
+    """Begin what is due, each tick once, and go on to the next; ticks that were missed, and those for which another has
+    not ended, by the schedule's own rules."""
     found = due(tx, rows, TICKING)
     yield ()
     for one in found:
@@ -158,7 +172,7 @@ def fire_schedules(tx: Tx, rows: Sequence[Sweep]) -> Steps[int]:
         # Another server may have been here: its row lock is waited for, and then nothing qualifies any more.
         if tx.run("advance_schedule", **scope, **moved):
             for tick in ticks:
-                _begin(tx, one, tick, str(tick))
+                _tick(tx, one, tick)
     return [len(found)] + [0] * (len(rows) - 1)
 
 
@@ -180,8 +194,17 @@ def _due_ticks(schedule: Row, now_ms: int) -> tuple[list[int], int]:
     return ticks, NEVER_MS if following is None else following
 
 
-def _begin(tx: Tx, schedule: Row, tick_ms: int, tick: str) -> Started:
-    """Begin one tick, unless it was begun before: under its key, and under an id that is always the same."""
+def _tick(tx: Tx, schedule: Row, tick_ms: int) -> None:
+    """Begin one tick, or note that it was left out."""
+    if not isinstance(_begin(tx, schedule, tick_ms, str(tick_ms)), Started):
+        tx.run("note_skipped", company=schedule["company"], name=schedule["name"], tick_ms=tick_ms)
+
+
+def _begin(tx: Tx, schedule: Row, tick_ms: int, tick: str) -> Started | str:
+    """Begin one tick, unless it was begun before: under its key, and under an id that is always the same.
+
+    Returns the id of what keeps it from that, where the schedule begins nothing beside what it began last.
+    """
     company, name = schedule["company"], schedule["name"]
     _input_of(schedule)  # what cannot be read begins nothing
     start_key = f"schedule {name} {tick}"
@@ -198,12 +221,29 @@ def _begin(tx: Tx, schedule: Row, tick_ms: int, tick: str) -> Started:
         tags=tags_in(schedule["tags"]),
     )
     key = {"company": company, "agent": start.agent, "start_key": start_key}
+    if schedule["overlap"] == "skip" and tx.row("start_key", **key) is None and (last := _goes_on(tx, schedule)):
+        return last
     if not tx.run("insert_start_key", **key, execution=start.id, digest=start.digest, now_ms=tx.now_ms):
         known = tx.row("start_key", **key)
         return Started(start.id if known is None else known["execution"], created=False)
     create(tx, start)
     tx.run("note_tick", company=company, name=name, tick_ms=tick_ms, execution=start.id)
     return Started(start.id, created=True)
+
+
+def _goes_on(tx: Tx, schedule: Row) -> str | None:
+    """Return what a schedule began last, if that has not ended.
+
+    Its row is locked from here on: whoever begins something for it at another server did so before, or waits.
+    """
+    held = tx.row("hold_schedule", company=schedule["company"], name=schedule["name"])
+    last = None if held is None else held["last_execution"]
+    if last is None:
+        return None
+    if (known := tx.execution(last)) is not None:  # with what this transaction did to it
+        return None if known.ended else last
+    row = tx.row("execution_state", shard=shard_of(last), id=last, company=schedule["company"])
+    return None if row is None or row["state"] in states.TERMINAL else last
 
 
 def schedules_view(reads: Reads, company: str) -> list[ScheduleView]:
@@ -248,4 +288,7 @@ def _view(row: Row) -> ScheduleView:
         created_by=row["created_by"],
         created_ms=row["created_ms"],
         tags=tags_in(row["tags"]),
+        overlap=row["overlap"],
+        skipped=row["skipped"],
+        last_skipped_ms=row["skipped_ms"],
     )

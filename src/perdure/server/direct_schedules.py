@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, get_args
 
 from perdure.core import codec
 from perdure.core.ids import check_named, new_id
 from perdure.core.ports import Clock, Random
-from perdure.core.schedules import ScheduleRequest, ScheduleView
+from perdure.core.schedules import Missed, Overlap, ScheduleRequest, ScheduleView
 from perdure.core.tags import checked_tags
 from perdure.core.views import Started
 from perdure.engine.calendar import check_calendar
@@ -41,6 +41,8 @@ class DirectSchedules:
         check_named(schedule=request.name)
         _check_name(request.name)
         check_calendar(request.cron, request.zone)
+        _check_rule("missed", request.missed, get_args(Missed))
+        _check_rule("overlap", request.overlap, get_args(Overlap))
         spec = codec.encode_json(request.spec)
         agent, definition, lane = self._definition(spec)
         row = MakeSchedule(
@@ -56,6 +58,7 @@ class DirectSchedules:
             missed=request.missed,
             by=by,
             tags=checked_tags(request.tags),
+            overlap=request.overlap,
         )
         await self._bridge.ask(make_schedule, row)
         return await self.schedule(request.name)
@@ -89,6 +92,13 @@ class DirectSchedules:
     async def _change(self, name: str, verb: Literal["pause", "resume", "delete"]) -> None:
         check_named(schedule=name)
         await self._bridge.ask(change_schedule, ChangeSchedule(self._company, name, verb))
+
+
+def _check_rule(what: str, found: str, known: tuple[str, ...]) -> None:
+    if found not in known:
+        raise InvalidInput(
+            f"a schedule's {what} should be one of {', '.join(known)}, found {found!r:.80}.", code="bad_schedule"
+        )
 
 
 def _check_name(name: str) -> None:

@@ -73,5 +73,6 @@ class SchedulesApi(Protocol):
         ...
 
     async def trigger_schedule(self, name: str, *, nonce: str = "") -> Started:
-        """Begin now what it begins, beside its ticks. The same `nonce` begins nothing more. Raises `NotFound`."""
+        """Begin now what it begins, beside its ticks. The same `nonce` begins nothing more. Raises `NotFound`, and
+        `Conflict` (`schedule_busy`) where it begins nothing beside what it began last, and that has not ended."""
         ...

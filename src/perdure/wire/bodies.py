@@ -14,7 +14,7 @@ from perdure.core.codec import Json
 from perdure.core.events import Event
 from perdure.core.functions import ClaimRequest, Entry, HeldExecution, Reply
 from perdure.core.queues import QueueLimits, QueueView
-from perdure.core.schedules import Missed, ScheduleView
+from perdure.core.schedules import Missed, Overlap, ScheduleView
 from perdure.core.secrets import SecretView
 from perdure.core.views import ApprovalView, Decision, EffectView, Finding, ForkEdits, Ruling, TaskView
 from perdure.core.work import LEASE_MS, Answer, Held, LeasedTask, LeaseRequest, Report, WorkerInfo
@@ -75,6 +75,7 @@ class ScheduleBody:
     by: str = ""
     tags: tuple[str, ...] = ()
     """Of what it begins."""
+    overlap: Overlap = "allow"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,15 +9,18 @@ import pytest
 
 from calendar_starts import schedule
 from engine_bench import AGENT, COMPANY, Bench, bench_in
+from perdure.core.schedules import ScheduleView
 from perdure.core.views import Started
 from perdure.engine.calendar import latest_ticks
 from perdure.engine.due import Sweep
+from perdure.engine.park import Finish, finish
 from perdure.engine.schedule import (
     LATE_MS,
     ChangeSchedule,
     change_schedule,
     fire_schedules,
     make_schedule,
+    schedule_view,
     schedules_view,
 )
 from perdure.errors import Conflict, NotFound
@@ -160,10 +163,86 @@ def test_a_deleted_one_begins_nothing_more(bench: Bench) -> None:
 
 def test_the_same_schedule_again_changes_nothing_and_another_is_refused(bench: Bench) -> None:
     assert bench.twice(make_schedule, schedule()) == (None, None)
-    refused = bench.do(make_schedule, schedule(cron="5 * * * *"))
-    assert isinstance(refused, Conflict)
-    assert refused.code == "schedule_exists"
+    for other in (schedule(cron="5 * * * *"), schedule(overlap="skip")):
+        refused = bench.do(make_schedule, other)
+        assert isinstance(refused, Conflict)
+        assert refused.code == "schedule_exists"
     assert bench.do(make_schedule, schedule(company="other", cron="5 * * * *")) is None
+
+
+def shown(bench: Bench) -> ScheduleView:
+    return bench.read(lambda reads: schedule_view(reads, COMPANY, "nightly"))
+
+
+def ending(bench: Bench) -> Finish:
+    """Claim what is ready, which is one, and return its end."""
+    [held] = bench.claim()
+    last = bench.execution(held.ref.execution)["next_seq"] - 1
+    return Finish(held.ref, held.fence, last, 0, "complete", '{"output":1}')
+
+
+def test_a_tick_begins_nothing_while_the_last_one_goes_on_if_it_is_told_to_skip(bench: Bench) -> None:
+    bench.do(make_schedule, schedule(overlap="skip"))
+    bench.clock.advance(HOUR)
+    assert fire(bench) == 1
+    first = shown(bench)
+    [execution] = bench.ready()
+    bench.signal(execution, "pause")  # nobody is at it: it has not ended for that
+    for number in (1, 2):
+        tick_ms = shown(bench).next_ms
+        bench.clock.advance(HOUR)
+        assert fire(bench) == 0
+        now = shown(bench)
+        assert (now.skipped, now.last_skipped_ms) == (number, tick_ms)
+        assert (now.last_execution, now.last_tick_ms) == (execution, first.last_tick_ms)
+    bench.signal(execution, "resume")
+    bench.do(finish, ending(bench))
+    bench.clock.advance(HOUR)
+    assert fire(bench) == 1
+    assert shown(bench).last_execution != execution
+    assert shown(bench).skipped == 2
+
+
+def test_a_tick_begins_another_beside_the_last_one_if_nothing_is_said(bench: Bench) -> None:
+    bench.do(make_schedule, schedule())
+    for _ in range(2):
+        bench.clock.advance(HOUR)
+        assert fire(bench) == 1
+    assert (shown(bench).overlap, shown(bench).skipped, shown(bench).last_skipped_ms) == ("allow", 0, None)
+
+
+def test_of_ticks_that_are_made_up_for_one_begins_if_they_are_not_to_overlap(bench: Bench) -> None:
+    bench.do(make_schedule, schedule(overlap="skip", missed="all"))
+    bench.clock.advance(12 * HOUR)
+    assert fire(bench) == 1
+    assert shown(bench).skipped == 11
+    assert fire(bench) == 0
+    assert shown(bench).skipped == 11
+
+
+def test_a_tick_begins_what_may_begin_when_the_last_one_ends_in_the_same_batch(bench: Bench) -> None:
+    bench.do(make_schedule, schedule(overlap="skip"))
+    bench.clock.advance(HOUR)
+    fire(bench)
+    bench.clock.advance(HOUR)
+    bench.together((finish, ending(bench)), (fire_schedules, Sweep(10)))
+    assert len(bench.ready()) == 1
+    assert (shown(bench).skipped, shown(bench).last_execution) == (0, bench.ready()[0])
+
+
+def test_one_that_skips_is_not_begun_by_hand_beside_the_last_one(bench: Bench) -> None:
+    bench.do(make_schedule, schedule(overlap="skip"))
+    first, again = bench.twice(change_schedule, change("trigger", nonce="a"))
+    assert isinstance(first, Started)
+    assert isinstance(again, Started)
+    assert (again.id, again.created) == (first.id, False), "a lost answer is given again"
+    refused = bench.do(change_schedule, change("trigger", nonce="b"))
+    assert isinstance(refused, Conflict)
+    assert (refused.code, refused.details["execution"]) == ("schedule_busy", first.id)
+    bench.clock.advance(HOUR)
+    assert fire(bench) == 0
+    bench.do(finish, ending(bench))
+    assert isinstance(bench.do(change_schedule, change("trigger", nonce="b")), Started)
 
 
 def test_one_that_cannot_be_read_is_left_out_and_the_others_begin(bench: Bench) -> None:
@@ -172,7 +251,7 @@ def test_one_that_cannot_be_read_is_left_out_and_the_others_begin(bench: Bench) 
     with bench.store.write() as connection:
         connection.run("delete_schedule", company=COMPANY, name="broken")
         made = {"agent": AGENT, "definition": "d", "lane": "", "input": "1", "cron": "no", "zone": "UTC"}
-        times = {"missed": "one", "next_ms": 0, "by": "", "now_ms": 0, "tags": "[]"}
+        times = {"missed": "one", "next_ms": 0, "by": "", "now_ms": 0, "tags": "[]", "overlap": "allow"}
         connection.run("insert_schedule", company=COMPANY, name="broken", **made, **times)
     bench.clock.advance(HOUR)
     with pytest.raises(Exception, match="pattern"):

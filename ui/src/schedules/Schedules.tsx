@@ -89,6 +89,16 @@ function Card({ one }: { one: Schedule }) {
           ) : null}
         </Fact>
         <Fact name="Missed ticks">{MISSED[one.missed] ?? one.missed}</Fact>
+        {one.overlap === "skip" ? (
+          <Fact name="While one goes on">
+            ticks begin nothing
+            {one.last_skipped_ms != null ? (
+              <>
+                : {one.skipped} skipped, the last <Ago atMs={one.last_skipped_ms} />
+              </>
+            ) : null}
+          </Fact>
+        ) : null}
       </dl>
       {asking ? null : <Refusal error={act.error} />}
       <details onToggle={(event) => show(event.currentTarget.open)}>

@@ -161,7 +161,8 @@ async def schedules(call: Caller) -> Response:
 
 @router.post(routes.SCHEDULES, status_code=201, response_model=ScheduleView, summary="Make a schedule")
 async def create_schedule(call: Caller, body: ScheduleBody) -> Response:
-    request = ScheduleRequest(body.name, body.spec, body.input, body.cron, body.zone, body.missed, body.tags)
+    given = (body.name, body.spec, body.input, body.cron, body.zone, body.missed, body.tags, body.overlap)
+    request = ScheduleRequest(*given)
     return _reply(await call.api.create_schedule(request, by=call.by(body.by)), 201)
 
 
