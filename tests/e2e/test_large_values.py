@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import queue
 import re
 import signal as signals
 import subprocess
@@ -19,11 +20,11 @@ import pytest
 from cli_processes import until
 from http_server import Process, process, start_request
 from large_worker import content
-from perdure import Agent, AgentHandle, AgentRuntime, tool
+from perdure import Agent, AgentHandle, AgentRuntime, Conflict, tool
 from perdure.core.blobs import hash_of, reference, reference_in
 from perdure.core.events import Event, Kind
 from perdure.errors import NotFound
-from perdure.flow import durable, run_function, signal, step
+from perdure.flow import durable, run_function, signal, step, token
 from perdure.models.catalog import Catalog
 from perdure.models.scripted import call, say
 from perdure.wire import routes
@@ -146,6 +147,45 @@ def test_durable_code_gives_and_gets_large_values_as_all_others_and_again_when_i
         assert handle.load(output) == turned(LARGE) + "ab"
         assert read == [2 * len(LARGE)]
         assert most_memory(second) < 200_000_000
+
+
+handed_out: queue.Queue[str] = queue.Queue()
+
+
+def hand_out(secret: str) -> None:
+    handed_out.put(secret)
+
+
+@durable(build="b1")
+async def received(name: str) -> str:
+    """Wait for a value from outside, and return its end."""
+    wait = await token(name)
+    await step(hand_out, wait.secret)
+    text = await wait
+    assert text == await wait
+    return text[-5:]
+
+
+@pytest.mark.parametrize("size", [1_000_000, 1_200_000, 8_500_000])
+@pytest.mark.parametrize("by", ["secret", "id", "secret, in this process"])
+def test_a_token_is_completed_with_a_value_of_any_size(tmp_path: Path, by: str, size: int) -> None:
+    with ExitStack() as stack:
+        if by.endswith("process"):
+            runtime = stack.enter_context(runtime_at(tmp_path / "p.db", models=Catalog(environ={})))
+        else:
+            server = stack.enter_context(process(tmp_path / "p.db"))
+            runtime = stack.enter_context(AgentRuntime(server.url, api_key=server.key))
+        runtime.serve(received, blocking=False)
+        handle = runtime.start(received, "yes")
+        named = handed_out.get(timeout=60)
+        if by == "id":
+            named = until(lambda: [one.detail.split()[1] for one in handle.get_status().waits], "its wait")[0]
+        for _ in range(2):  # the same again changes nothing
+            runtime.complete_token(named, "x" * size + "words")
+        assert handle.result().output == "words"
+        with pytest.raises(Conflict) as refused:
+            runtime.complete_token(named, "x" * size + "other")
+        assert refused.value.code == "token_used"
 
 
 @tool

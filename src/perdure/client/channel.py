@@ -50,6 +50,8 @@ class Ask:
     accept: str = "application/json"
     content_type: str = "application/json"
     headers: Mapping[str, str] | None = None
+    most_bytes: int = routes.MAX_BODY_BYTES
+    """What a server takes of it at most."""
 
 
 class ReplyLost(Unreachable):
@@ -83,12 +85,12 @@ class Channel:
     async def call(self, ask: Ask) -> bytes:
         """Return the body of the reply. Raises the error that the server sent, `Unreachable`, or `LimitExceeded`
         (`too_large`) for what no server takes: it would hang up while the request is still on its way."""
-        if ask.body is not None and len(ask.body) > routes.MAX_BODY_BYTES:
+        if ask.body is not None and len(ask.body) > ask.most_bytes:
             raise LimitExceeded(
-                f"the request {ask.name!r} takes {len(ask.body):,} bytes; a server takes at most "
-                f"{routes.MAX_BODY_BYTES:,}. Write what is large to a file or an object store and send its address.",
+                f"the request {ask.name!r} takes {len(ask.body):,} bytes; a server takes at most {ask.most_bytes:,}. "
+                "Write what is large to a file or an object store and send its address.",
                 code="too_large",
-                limit=routes.MAX_BODY_BYTES,
+                limit=ask.most_bytes,
             )
         tries = 0
         while True:

@@ -27,9 +27,8 @@ class HttpWaits(OverHttp):
 
     async def complete_token(self, token: str, value: Json = None, *, by: str = "") -> None:
         path = routes.fill(routes.TOKEN_COMPLETE, token=token)
-        await self._channel.call(
-            Ask("complete_token", "POST", path, body=codec.dump_given(bodies.CompleteBody(value, by)))
-        )
+        body = codec.dump_given(bodies.CompleteBody(value, by))
+        await self._channel.call(Ask("complete_token", "POST", path, body=body, most_bytes=routes.MAX_TOKEN_BYTES))
 
     async def fail_token(self, token: str, error: str, *, by: str = "") -> None:
         path = routes.fill(routes.TOKEN_FAIL, token=token)

@@ -62,11 +62,13 @@ async def upload(blobs: BlobsApi, ref: BlobRef, content: Content) -> None:
     raise InternalError(f"value {ref.hash[:16]}… was sent {_ROUNDS} times and is not there; see the server's log.")
 
 
-async def sent_whole(blobs: BlobsApi, value: Any, what: str, send: Callable[[Any], Awaitable[T]]) -> T:
+async def sent_whole(
+    blobs: BlobsApi, value: Any, what: str, send: Callable[[Any], Awaitable[T]], most: int = MAX_VALUE_BYTES
+) -> T:
     """Return what `send` returns for a value or, where it is too large to stand in a request, for its reference.
 
-    Only then its content is sent before, so that small ones pay nothing. Raises as `send`, and `LimitExceeded`
-    (`too_large`) for what the server does not take even so.
+    Only then its content is sent before, so that small ones pay nothing. `most`: bytes of a value that such a request
+    has room for. Raises as `send`, and `LimitExceeded` (`too_large`) for what the server does not take even so.
     """
     try:
         return await send(value)
@@ -74,7 +76,7 @@ async def sent_whole(blobs: BlobsApi, value: Any, what: str, send: Callable[[Any
         if error.code != "too_large":
             raise
         content = codec.encode(value, what, MOST_BLOB_BYTES).encode()
-        if len(content) <= MAX_VALUE_BYTES:
+        if len(content) <= most:
             raise  # something else is too large
     ref = BlobRef(hash_of(content), len(content))
     await upload(blobs, ref, InMemory(content))

@@ -57,14 +57,15 @@ class Token:
         return self._value().__await__()
 
     async def _value(self) -> Json:
-        here().context.check_open()
+        context = here().context
+        context.check_open()
         if not self._pending.wait.done():
             self._listening.append(wait := Wait())
             await wait
         answer: Event = self._pending.wait.result()
         match answer.data["decision"]:
             case "complete":
-                return answer.data["value"]
+                return await opened(context, answer.data["value"])
             case "fail":
                 raise TokenFailed(f"token {self.name!r} failed: {answer.data['error']}", token=self.id)
             case _:
