@@ -118,7 +118,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     """Makes each request on a connection of its own, to an address that was checked. Ignores proxies."""
 
     def __init__(self, outbound: Outbound, resolve: Resolve = resolve, *, max_bytes: int | None = None) -> None:
-        """`max_bytes` of any answer; None leaves that to whoever reads it."""
+        """`max_bytes` of any answer, which is then never unpacked; None leaves both to whoever reads it."""
         self._outbound, self._resolve, self._max_bytes = outbound, resolve, max_bytes
         # Connections are not kept: they are told apart by address, and two names may share one.
         limits = httpx2.Limits(max_keepalive_connections=0)
@@ -144,6 +144,9 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     def _bounded(self, response: httpx2.Response) -> httpx2.Response:
         if self._max_bytes is not None and isinstance(response.stream, httpx2.AsyncByteStream):
             response.stream = _Bounded(response.stream, self._max_bytes)
+            # Whoever asks through here asks for it as it is. A few bytes that are packed, and packed again, unpack to
+            # more than any memory holds.
+            response.headers.pop("content-encoding", None)
         return response
 
     async def _addresses(self, host: str, port: int) -> list[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
+
 import httpx2
 import pytest
 
-from answering_server import answering
+from answering_server import Says, answering
 from perdure.toolbox.guarded_http import (
     AddressRefused,
     GuardedTransport,
@@ -106,3 +108,13 @@ def test_secrets_of_the_company_are_no_variables_and_the_other_way_round() -> No
             outbound.resolved({"X": reference})
     assert secret_names({"X": "${env:A} ${secret:B}", "Y": "${secret:C}"}) == ["B", "C"]
     assert "of-the" not in repr(outbound)
+
+
+async def test_an_answer_with_a_bound_is_taken_as_it_is() -> None:
+    """Packed twice, ten kilobytes hold ten gigabytes: whoever unpacks them has no memory left."""
+    packed = gzip.compress(gzip.compress(bytes(10_000_000)))
+    says = Says(body=packed, headers={"Content-Encoding": "gzip, gzip"})
+    async with answering(lambda _seen: says) as server:
+        transport = GuardedTransport(Outbound(allow_private=True), max_bytes=len(packed))
+        async with httpx2.AsyncClient(transport=transport, trust_env=False) as client:
+            assert (await client.get(server.url)).content == packed
