@@ -21,6 +21,7 @@ from perdure.store.sqlite import open_sqlite
 from perdure.store.sqlite_link import SqliteLink
 from perdure.system import SystemClock, SystemRandom
 from perdure.testing.store_contract.database import put_executions
+from perdure.upkeep.migration import migrate_store
 
 pytestmark = pytest.mark.sqlite_only("it is about the file")
 
@@ -197,14 +198,9 @@ def test_text_that_nobody_can_have_stored_is_damage(tmp_path: Path) -> None:
     owned.close()
 
 
-@pytest.mark.parametrize("stage", ["PRAGMA wal_checkpoint(PASSIVE)", "log_after"])
-@pytest.mark.parametrize("error", [StoreFailed("the disk refused"), StoreFull("the disk is full")], ids=repr)
-def test_a_copy_of_the_log_that_broke_off_is_no_damage(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, error: Exception
-) -> None:
-    """Whoever closes the store then must not take away the log that the file says it has."""
-    place = tmp_path / "perdure.db"
-    owned = open_store(place)
+def broken_off(folder: Path, monkeypatch: pytest.MonkeyPatch, stage: str, error: Exception) -> OwnedStore:
+    """Return an open store with one row, the copy of whose log the disk has broken off at a stage."""
+    owned = open_store(folder / "live" / "perdure.db")
     with owned.store.write() as connection:
         connection.run("insert_company", id="kept", name="x", now_ms=0)
     broken: list[str] = []
@@ -221,10 +217,35 @@ def test_a_copy_of_the_log_that_broke_off_is_no_damage(
     with suppress(StoreFailed):
         owned.store._log.arm()
     assert broken
+    return owned
+
+
+COPY = "PRAGMA wal_checkpoint(PASSIVE)"
+
+
+@pytest.mark.parametrize("stage", [COPY, "log_after"])
+@pytest.mark.parametrize("error", [StoreFailed("the disk refused"), StoreFull("the disk is full")], ids=repr)
+def test_a_copy_of_the_log_that_broke_off_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, error: Exception
+) -> None:
+    """Whoever closes the store then must not take away the log that the file says it has."""
+    owned = broken_off(tmp_path, monkeypatch, stage, error)
+    place = owned.store.place
     owned.close()
     again = open_store(place)
     assert rows_in(place) == 1
     again.close()
+
+
+def test_a_store_left_so_by_a_kill_can_be_migrated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file says that a log is behind it, and the log does not say so yet: closing the file would take it away."""
+    with closing_at_last(broken_off(tmp_path, monkeypatch, COPY, StoreFailed("the disk refused"))) as owned:
+        place = copied(owned.store.place, tmp_path / "left")
+    assert log_of(place).stat().st_size
+    migrate_store(place)
+    assert not log_of(place).exists()
+    open_store(place).close()
+    assert rows_in(place) == 1
 
 
 def test_a_column_that_is_missed_only_once_a_row_is_read_is_named(tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ swallow a failed fsync.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from perdure.core.ports import Clock
-from perdure.errors import StoreFull
+from perdure.errors import InternalError, StoreFull
 from perdure.log import get_log
 from perdure.store.pool import ReaderPool
 from perdure.store.protocol import Again
@@ -27,6 +28,10 @@ READ_MS = 10_000
 WAIT_MS = 200
 """How long a reset waits for younger reads."""
 
+_NEXT = "UPDATE meta SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT) WHERE key = 'log_mark'"
+_MARKED = "(SELECT value FROM meta WHERE key = 'log_mark')"
+_EVEN = f"UPDATE meta SET value = {_MARKED} WHERE key = 'log_after'"
+
 log = get_log(__name__)
 
 
@@ -35,8 +40,13 @@ def begin_anew(link: SqliteLink) -> None:
 
     A power cut may leave the end of a transaction without its beginning. Were the log continued there, what lies behind
     would pass for a part of it: after the next cut it would look as if something accepted was missing in between.
+
+    An owner that was ended between the two marks (see `arm`) left a file that needs its log. Then that is set right
+    first: SQLite takes the log away as soon as the last connection is closed, whoever it is that only looks in.
     """
     link.set_patience(WAIT_MS)
+    with suppress(InternalError):  # there is no such table yet, or it is damaged: who reads it says so
+        _mark(link, f"{_EVEN} AND value <> {_MARKED}")
     _checkpoint(link, "RESTART")
     link.set_patience()
 
@@ -77,25 +87,15 @@ class WriteAheadLog:
         `log_mark` goes into the file with all there is, and only then `log_after` into the log. A kill in between
         leaves the log as it was, with its head: that is not taken for a missing one.
         """
-        if self._mark("log_mark", "CAST(CAST(value AS INTEGER) + 1 AS TEXT)"):
+        if _mark(self._link, _NEXT):
             self.uneven = True
         _checkpoint(self._link, "PASSIVE")
-        if self.uneven and self._mark("log_after", "(SELECT value FROM meta WHERE key = 'log_mark')"):
+        if self.uneven and _mark(self._link, _EVEN):
             self.uneven = False
 
     def even_out(self) -> None:
         """Make the marks equal, as part of the last transaction: what is left then needs no log behind it."""
-        self._link.execute(
-            "UPDATE meta SET value = (SELECT value FROM meta WHERE key = 'log_mark') WHERE key = 'log_after'"
-        )
-
-    def _mark(self, key: str, value: str) -> bool:
-        """Say whether the mark could be made: on a full or locked disk the next time will do."""
-        try:
-            self._link.execute(f"UPDATE meta SET value = {value} WHERE key = '{key}'")
-        except (StoreFull, Again):
-            return False
-        return True
+        self._link.execute(_EVEN)
 
     def empty(self) -> None:
         """Copy the whole log into the database file and shrink it to nothing, if no reader is in the way."""
@@ -119,6 +119,15 @@ class WriteAheadLog:
             return os.stat(self._path).st_size
         except FileNotFoundError:
             return 0
+
+
+def _mark(link: SqliteLink, statement: str) -> bool:
+    """Say whether the mark could be made: on a full or locked disk the next time will do."""
+    try:
+        link.execute(statement)
+    except (StoreFull, Again):
+        return False
+    return True
 
 
 def _checkpoint(link: SqliteLink, mode: str) -> None:

@@ -10,6 +10,7 @@ from perdure.errors import InvalidInput, StoreInUse
 from perdure.store import sqlite
 from perdure.store.migrate import load_migrations, migrate
 from perdure.store.sqlite_link import open_link
+from perdure.store.sqlite_log import begin_anew
 from perdure.system import SystemRandom
 from perdure.upkeep.place import existing_file, is_address, owned_for, postgres_link, view
 
@@ -47,6 +48,7 @@ def _in_file(file: Path) -> Migrated:
         before = _steps_of(file)
         link = open_link(ownership.place, {}, writes=True)
         try:
+            begin_anew(link)  # else closing it could take away a log that the file needs
             migrate(sqlite.Session(link), SystemRandom(), even_aside=True)
         finally:
             link.close()
