@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sqlite3
 import subprocess
 from contextlib import closing
@@ -246,6 +247,26 @@ def test_a_restore_that_is_killed_anywhere_is_completed_by_the_next(tmp_path: Pa
     restore(tmp_path / "backup.db", kept.path, force=True)
     assert set(states(kept.path).values()) == {"paused", "cancelling"}
     assert states(tmp_path / f"{kept.path.name}.replaced-1") == before
+
+
+def test_what_did_not_get_into_the_restored_file_is_not_left_behind(tmp_path: Path) -> None:
+    """As on a disk that is full just then. Here somebody reads the file, so that its log cannot be emptied."""
+    kept = upkept.kept_store(tmp_path)
+    before = states(kept.path)
+    back_up(kept.path, tmp_path / "backup.db")
+    asked = upkept.command("restore", tmp_path / "backup.db", "--store", kept.path, "--force")
+    plan = {**os.environ, "PERDURE_FAILPOINTS": "restore.page=stop@1"}
+    with subprocess.Popen(asked, env=plan, stderr=subprocess.PIPE, text=True) as restoring:
+        os.waitid(os.P_PID, restoring.pid, os.WSTOPPED)
+        with closing(sqlite3.connect(kept.path.with_name(f".{kept.path.name}.restoring"))) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM executions").fetchone()
+            restoring.send_signal(signal.SIGCONT)
+            said = restoring.communicate()[1]
+    assert (restoring.returncode, "restore_unfinished" in said) == (1, True), said
+    assert states(kept.path) == before
+    restore(tmp_path / "backup.db", kept.path, force=True)
+    assert set(states(kept.path).values()) == {"paused", "cancelling"}
 
 
 def test_what_a_dead_restore_in_place_left_is_not_run_on(tmp_path: Path) -> None:

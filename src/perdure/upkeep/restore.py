@@ -57,7 +57,7 @@ def restore(
     What was there is kept beside it as `NAME.replaced-N`, its log too. Killed anywhere, the old store is there, or the
     new one, or neither under its name and the next call completes it. Raises InvalidInput (`not_sqlite`, and as `view`
     for the backup), StoreInUse while anybody owns the store, Conflict (`store_exists`) without `force`, StoreFailed
-    (`backup_damaged`).
+    (`backup_damaged`, `restore_unfinished`).
     """
     if is_address(where):
         raise InvalidInput(
@@ -127,6 +127,7 @@ def _swap(source: Path, part: Path, target: Path, *, force: bool, by: str) -> Re
     report = check_store(part)
     if not report.ok:
         raise StoreFailed(f"backup {source}: {report.problems[0].what}; nothing was changed.", code="backup_damaged")
+    _refuse_unfinished(part, target)
     _refuse_existing(target, force=force)
     failpoints.hit("restore.before_swap")
     kept = _put_away(target)
@@ -136,6 +137,17 @@ def _swap(source: Path, part: Path, target: Path, *, force: bool, by: str) -> Re
     os.rename(part, target)
     sync_names(target.parent)
     return Restored(done.store, str(source), kept, done.paused, done.cancelled, done.uncertain, done.schedules)
+
+
+def _refuse_unfinished(part: Path, target: Path) -> None:
+    """Raise StoreFailed if part of what was restored is still in the log beside its file, which goes."""
+    log, *_ = beside(part)
+    if log.exists() and log.stat().st_size:
+        raise StoreFailed(
+            f"store {target}: not all that was restored got into its file: the disk is full, or another program has "
+            f"{part.name} open. Nothing was changed; mend that, and restore again.",
+            code="restore_unfinished",
+        )
 
 
 def _set_back(store: Store, shown: str, *, by: str) -> Restored:
