@@ -1,4 +1,4 @@
-"""The verbs and queues of a store that another process owns, and goes on serving through whoever owns it next.
+"""The verbs of a store that another process owns, asked of whoever owns it now.
 
 A request that met no answer is asked again of the next owner. Those that must not be done twice carry a key of their
 own, or are looked at first: what the former owner committed is found there, and not done again.
@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 from perdure.core import states
-from perdure.core.blobs import BlobRef, BlobState
 from perdure.core.codec import Json
 from perdure.core.events import Event, Kind
 from perdure.core.live import LiveNews
@@ -31,7 +30,6 @@ from perdure.core.views import (
     Started,
     StartRequest,
 )
-from perdure.core.work import Answer, Begin, Held, LeasedTask, LeaseRequest, Report, WorkerInfo
 from perdure.errors import Conflict, NotFound, PerdureError, Unauthorized, Unreachable
 from perdure.wire.api import Api, TaskSource
 from perdure.wire.errors import NOT_SENT
@@ -41,6 +39,8 @@ T = TypeVar("T")
 PATIENCE_SECONDS = 60.0
 """How long a verb is asked again of one owner that does not answer. While owners follow each other it goes on, and
 following and waiting go on for ever."""
+ASKS = "admin"
+"""Who asks where nobody is named: so the owner's door has it, and so it stays when this process is the owner."""
 
 
 class Over(Exception):
@@ -197,18 +197,19 @@ class JoinedApi:
 
     async def create_room(self, name: str, *, key: str = "", by: str = "") -> Written:
         key = key or f"auto-{self._chance()}"
-        return await self.ask(lambda api: api.create_room(name, key=key, by=by))
+        return await self.ask(lambda api: api.create_room(name, key=key, by=by or ASKS))
 
     async def write_in_room(self, room: str, act: Act, *, by: str = "") -> Written:
         if isinstance(act, Post | OpenTask | Remember) and not act.key:
             act = replace(act, key=f"auto-{self._chance()}")
         if isinstance(act, Leave):
-            return await self._taken(lambda api: api.write_in_room(room, act, by=by), Written(room, 0, created=False))
-        return await self.ask(lambda api: api.write_in_room(room, act, by=by))
+            gone = Written(room, 0, created=False)
+            return await self._taken(lambda api: api.write_in_room(room, act, by=by or ASKS), gone)
+        return await self.ask(lambda api: api.write_in_room(room, act, by=by or ASKS))
 
     async def put_room_file(self, room: str, file: NewFile, *, by: str = "") -> Written:
         named = file if file.key else replace(file, key=f"auto-{self._chance()}")
-        return await self.ask(lambda api: api.put_room_file(room, named, by=by))
+        return await self.ask(lambda api: api.put_room_file(room, named, by=by or ASKS))
 
     async def delete_schedule(self, name: str) -> None:
         await self._taken(lambda api: api.delete_schedule(name), None)
@@ -320,54 +321,6 @@ class JoinedApi:
         return self._random.token(16).hex()
 
 
-class JoinedSource:
-    """`TaskSource` over whichever process owns the store. A worker says everything again until it is answered."""
-
-    def __init__(self, current: Callable[[], Place]) -> None:
-        self._current = current
-
-    async def lease(self, request: LeaseRequest, *, wait_seconds: float) -> list[LeasedTask]:
-        return await self._ask(lambda place: place.source.lease(request, wait_seconds=wait_seconds))
-
-    async def begin(self, begin: Begin) -> Answer:
-        return await self._ask(lambda place: place.source.begin(begin))
-
-    async def report(self, worker: str, reports: Sequence[Report]) -> list[Answer]:
-        return await self._ask(lambda place: place.source.report(worker, reports))
-
-    async def beat(self, worker: str, held: Sequence[Held]) -> list[Answer]:
-        return await self._ask(lambda place: place.source.beat(worker, held))
-
-    async def hand_back(self, worker: str, held: Sequence[Held]) -> list[Answer]:
-        return await self._ask(lambda place: place.source.hand_back(worker, held))
-
-    async def alive(self, info: WorkerInfo) -> AsyncIterator[str]:
-        async with contextlib.aclosing(cast("Any", self._current().source.alive(info))) as signs:
-            async for sign in signs:
-                yield sign
-
-    async def offer_blob(self, content_hash: str, size: int) -> BlobState:
-        return await self._ask(lambda place: place.api.offer_blob(content_hash, size))
-
-    async def put_chunk(self, content_hash: str, number: int, data: bytes) -> None:
-        await self._ask(lambda place: place.api.put_chunk(content_hash, number, data))
-
-    async def values(self, execution: str) -> list[BlobRef]:
-        return await self._ask(lambda place: place.api.values(execution))
-
-    async def blob_chunk(self, execution: str, content_hash: str, number: int) -> bytes:
-        return await self._ask(lambda place: place.api.blob_chunk(execution, content_hash, number))
-
-    async def _ask(self, call: Callable[[Place], Coroutine[Any, Any, T]]) -> T:
-        """Ask the owner; the next one as soon as there is one, however long the former one would be tried."""
-        while True:
-            place = self._current()
-            try:
-                return await place.unless_over(call(place))
-            except Over:
-                continue
-
-
 def _nobody_there(error: PerdureError) -> bool:
     """Whether the error says that the owner is gone, or going; or that somebody else took its port."""
     return isinstance(error, Unreachable | Unauthorized) or error.code in NOT_SENT or error.code == "not_perdure"
@@ -392,7 +345,7 @@ async def _was_ruled(api: Api, execution: str, address: str, by: str, ruling: Ru
 
 def _ours(recorded: object, by: str) -> bool:
     """Whether a name in the log is the one we gave; without one, the owner wrote down its key's."""
-    return recorded == by or (not by and recorded == "admin")
+    return recorded == by or (not by and recorded == ASKS)
 
 
 async def _next(news: AsyncIterator[T]) -> T | None:

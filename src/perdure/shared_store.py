@@ -21,7 +21,8 @@ from perdure.core.ports import Clock, Random
 from perdure.engine.keys import DEFAULT_COMPANY
 from perdure.engine.sweep import LOCAL_WORKER
 from perdure.errors import PerdureError, Retryable, StoreInUse
-from perdure.joined import JoinedApi, JoinedSource, Place
+from perdure.joined import JoinedApi, Place
+from perdure.joined_source import JoinedSource
 from perdure.log import get_log
 from perdure.models.port import Models
 from perdure.models.vectors import installed_embedder

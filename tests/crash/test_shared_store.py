@@ -90,6 +90,7 @@ VERBS = [
     ("message", "signal.after_commit", ("pay",)),
     ("message", "signal.before_commit", ("pay",)),
     ("signal", "signal.after_commit", ("pay",)),
+    ("signal", "signal.before_commit", ("pay",)),
     ("cancel", "signal.after_commit", ("pay",)),
     ("cancel", "signal.before_commit", ("pay",)),
     ("pause", "signal.after_commit", ("pay",)),
@@ -143,13 +144,24 @@ def test_what_is_taken_away_while_the_owner_dies_was_there(store: Path, point: s
         assert other.ask("unschedule")["code"] == "not_found"
 
 
-def test_a_schedule_that_is_triggered_while_the_owner_dies_begins_once(store: Path) -> None:
-    with program(store, failpoints="change_schedule.after_commit=kill") as owner, program(store) as other:
+@pytest.mark.parametrize("moment", ["before_commit", "after_commit"])
+def test_a_schedule_that_is_triggered_while_the_owner_dies_begins_once(store: Path, moment: str) -> None:
+    with program(store, failpoints=f"change_schedule.{moment}=kill") as owner, program(store) as other:
         assert [opened(one) for one in (owner, other)] == ["owner", "joined"]
         other.ask("schedule")
         execution = other.ask("trigger")
         assert owner.process.wait(10) == -signal.SIGKILL
         assert other.ask("executions") == [execution]
+
+
+@pytest.mark.parametrize("moment", ["before_commit", "after_commit"])
+def test_a_file_that_is_put_into_a_room_while_the_owner_dies_is_there_once(store: Path, moment: str) -> None:
+    with program(store, failpoints=f"put_file.{moment}=kill") as owner, program(store) as other:
+        assert [opened(one) for one in (owner, other)] == ["owner", "joined"]
+        room = other.ask("room")
+        file = other.ask("put_file", room)
+        assert other.ask("files", room) == [file]
+        assert owner.process.wait(10) == -signal.SIGKILL
 
 
 def _ready(other: Program, execution: str, verb: str) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from typing import IO, Any, cast
 from perdure.agent.agent import Agent
 from perdure.agent.tool import tool
 from perdure.client.handle import AgentHandle
+from perdure.client.room_files import upload
 from perdure.errors import PerdureError
 from perdure.models.catalog import Catalog
 from perdure.models.scripted import call, say
@@ -178,6 +179,15 @@ class Child:
 
     def signal(self, execution: str) -> int:
         return self.handle(execution).signal("paid")
+
+    def room(self) -> str:
+        return self.runtime.rooms.create("shop").id
+
+    def put_file(self, room: str) -> str:
+        return self.runtime.wait(upload(self.runtime.api, room, "a.txt", b"words")).id
+
+    def files(self, room: str) -> Any:
+        return [one.id for one in self.runtime.wait(self.runtime.api.room_files(room, versions=True))]
 
     def rule(self, execution: str, address: str) -> Any:
         return self.handle(execution).rule(address, "give_up", by="me").ruling
