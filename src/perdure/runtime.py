@@ -9,6 +9,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Coroutine, Sequence
+from concurrent.futures import wait as until_done
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -103,6 +104,8 @@ class AgentRuntime(Outside, Found):
         """Keys of models and tools: kept, and never shown."""
         self._lock = threading.RLock()
         """Guards opening and closing: verbs may come from any thread."""
+        self._leaving = threading.RLock()
+        """Held by whoever closes it, while verbs of tools that run still come."""
         self._service = ServiceLoop("perdure-service")
         self._caller_loop: asyncio.AbstractEventLoop | None = None
         self._api: Api | None = None
@@ -227,18 +230,25 @@ class AgentRuntime(Outside, Found):
         await asyncio.to_thread(self.close)
 
     def close(self) -> None:
-        """Let running tools end or hand them back, and leave. Executions stay where they are. Safe to call twice."""
+        """Let running tools end or hand them back, and leave. Executions stay where they are.
+
+        Safe to call twice: where an interrupt came, the next call goes on, or else the end of the program does. In a
+        process that was forked from the one that opened it, nothing: it is the parent's.
+        """
+        if self._service.left_behind:
+            return
         with self._lock:
-            closed, self._closed = self._closed, True
-            if closed or self._api is None:
+            self._closed = True
+        with self._leaving:
+            if self not in _open:
                 return
+            ended = [*self._tools.stop(), *self._functions.stop()]
+            until_done(ended)
+            self._service.wait(self._say_goodbye())
+            _hang_up(self._shared, self._service)
             _open.discard(self)
-        for done in [*self._tools.stop(), *self._functions.stop()]:
+        for done in ended:
             done.result()
-        self._service.wait(self._say_goodbye())
-        if self._shared is not None:
-            self._shared.close()
-        self._service.stop()
 
     async def _say_goodbye(self) -> None:
         assert self._api is not None
@@ -251,14 +261,14 @@ class AgentRuntime(Outside, Found):
             if self._closed:
                 raise UserError("this runtime is closed; make a new one.", code="runtime_closed")
             if self._api is None:
-                self._service.start()
                 try:
+                    self._service.start()
                     self._connect()
+                    _remember(self)
                 except BaseException:
                     self._closed = True
-                    self._service.stop()
+                    _hang_up(self._shared, self._service)
                     raise
-                _remember(self)
 
     def _connect(self) -> None:
         if self._url is None and not self._embedded:
@@ -296,8 +306,16 @@ class AgentRuntime(Outside, Found):
 
 
 _open: set[AgentRuntime] = set()
-"""Runtimes that are open. Their threads would keep a process alive whose program forgot to close them."""
+"""Runtimes that are open, or closed half way. Their threads would keep a process alive whose program forgot them."""
 _guard = threading.Lock()
+
+
+def _hang_up(shared: SharedStore | None, service: ServiceLoop) -> None:
+    try:
+        if shared is not None:
+            shared.close()
+    finally:
+        service.stop()
 
 
 def _remember(runtime: AgentRuntime) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
+
+from perdure.errors import UserError
 
 T = TypeVar("T")
 
@@ -19,6 +22,15 @@ class ServiceLoop:
         self._started = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._until: asyncio.Event | None = None
+        self._pid: int | None = None
+        """The process that has the thread."""
+        self._broken: BaseException | None = None
+        """Why there is no loop."""
+
+    @property
+    def left_behind(self) -> bool:
+        """Say whether this process was forked from the one in which the loop runs. No thread is forked with it."""
+        return self._pid not in (None, os.getpid())
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -28,19 +40,31 @@ class ServiceLoop:
         return self._loop
 
     def start(self) -> None:
-        """Return when the loop runs."""
+        """Return when the loop runs. Raises what keeps it from that, as having no file left to open does."""
+        self._pid = os.getpid()
         self._thread.start()
         self._started.wait()
+        if self._broken is not None:
+            raise self._broken
 
     def stop(self) -> None:
-        """Cancel what is left on it and return when the thread has ended. Safe to call twice."""
+        """Cancel what is left on it and return when the thread has ended. Safe to call twice, and if `start` failed."""
+        if self._thread.ident is None:
+            return
+        self._started.wait()  # an interrupt may have kept `start` from that
         if self._loop is not None and self._until is not None and self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._until.set)
-        if self._thread.ident is not None:
-            self._thread.join()
+        self._thread.join()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Run a coroutine there, from any thread."""
+        """Run a coroutine there, from any thread. Raises `UserError` (`runtime_forked`)."""
+        if self.left_behind:
+            work.close()
+            raise UserError(
+                "this runtime was opened before this process was forked, and its threads stayed with the parent. Make "
+                "one after the fork, in the process that uses it.",
+                code="runtime_forked",
+            )
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
@@ -59,8 +83,15 @@ class ServiceLoop:
         return await asyncio.wrap_future(self.submit(work))
 
     def _run(self) -> None:
-        with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(self._serve())
+        try:
+            with asyncio.Runner(loop_factory=loop_factory()) as runner:
+                runner.run(self._serve())
+        except Exception as error:
+            if self._loop is not None:
+                raise
+            self._broken = error  # `start` raises it
+        finally:
+            self._started.set()
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()

@@ -32,7 +32,7 @@ LAYERS: dict[str, str] = {
     "worker": f"{EDGE} service_loop client agent flow mailbox",
     "server": f"{EDGE} store engine flow agent rooms doors models toolbox worker service_loop mailbox",
     "testing": f"{WHOLE} engine flow shared_store",
-    "service_loop": "",
+    "service_loop": "errors",
     "mailbox": "",
     "upkeep": "errors core version failpoints system file_lock lasting store engine",
     "joined": "errors core wire",

@@ -51,6 +51,13 @@ def state_of(home: Home, execution: str) -> str:
     return home.json("executions", "show", execution)["execution"]["state"]
 
 
+def test_a_server_that_is_to_run_what_it_cannot_ends_and_keeps_no_store(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    for _ in range(2):
+        done = home.process("server", "--serve", "cli_agents:unknown_model", "--port", "0", "--json")
+        assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (2, "bad_worker")
+
+
 def test_an_execution_is_watched_to_its_end_through_an_approval(home: Home) -> None:
     execution = begin(home, "pay")
     left = home.process("executions", "watch", execution, "--until-decision")

@@ -149,7 +149,6 @@ def server(
     from perdure import log
     from perdure.runtime import default_store
     from perdure.server.options import ServeOptions
-    from perdure.server.serve import run
     from perdure.server.tool_source import tools_by
     from perdure.worker.target import load_agents
 
@@ -174,9 +173,7 @@ def server(
         as_json=as_json,
         no_demo=no_demo,
     )
-    node, shown = _open(plan)
-    plan = replace(plan, store=shown, options=replace(plan.options, state_file=_state_file(node)))
-    _leave(run(_serve(plan, node)))
+    _leave(_run(plan, *_open(plan)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +224,18 @@ def _open(plan: Plan) -> tuple[Node, str]:
     if is_address(plan.store):
         return open_database(plan.store, parts)
     return _open_file(plan, parts), plan.store
+
+
+def _run(plan: Plan, node: Node, shown: str) -> int:
+    """Serve until a signal; return how many tools could not be stopped. However it ends, the node is closed."""
+    from perdure.server.serve import run
+
+    try:
+        options = replace(plan.options, state_file=_state_file(node))
+        return run(_serve(replace(plan, store=shown, options=options), node))
+    except BaseException:
+        node.stop()  # else its threads would keep the process, and the process the store
+        raise
 
 
 def _open_file(plan: Plan, parts: Parts) -> Node:

@@ -54,11 +54,11 @@ class Door:
         return url_of(self._listener)
 
     async def close(self) -> None:
-        """Let requests end, for a second at most, and close what is left."""
+        """Let requests end, for a second at most, and close what is left. Safe to call twice, also if cut short."""
         self._stop.set()
         if self._serving is not None:
-            await self._serving
-        else:
+            await asyncio.wait((self._serving,))
+        elif self._listener.fileno() >= 0:
             asyncio.get_running_loop().remove_reader(self._listener)
         self._listener.close()
 

@@ -56,9 +56,9 @@ class FunctionServices:
                 self._running[lane] = (service, self._submit(service.run()))
 
     def stop(self) -> list[Future[None]]:
-        """Ask all to stop; return what ends when they have."""
+        """Ask all to stop, the second time soon; return what ends when they have."""
         with self._lock:
-            running, self._running = list(self._running.values()), {}
+            running = list(self._running.values())
         for service, _ in running:
             service.stop()
         return [done for _, done in running]

@@ -34,9 +34,9 @@ class ToolServices:
                 self._running |= dict.fromkeys((agent.name for agent in new), (worker, self._submit(worker.run())))
 
     def stop(self) -> list[Future[None]]:
-        """Ask all to stop; return what ends when they have."""
+        """Ask all to stop, the second time soon; return what ends when they have."""
         with self._lock:
-            running, self._running = dict(self._running.values()), {}
+            running = dict(self._running.values())
         for worker in running:
             worker.stop()
         return list(running.values())
