@@ -20,6 +20,8 @@ from perdure.errors import LimitExceeded
 from perdure.lasting import make_folder, sync_names
 
 SUFFIX = ".value"
+PART = ".part"
+"""Ends the name of a file that is being written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +56,18 @@ class Spool:
     def _write(self, name: str, content: bytes) -> None:
         make_folder(self.folder)
         path = self.path(name)
-        part = path.with_suffix(".part")
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            failpoints.hit("spool.before_sync")
-            os.fsync(file.fileno())
-        part.replace(path)
+        # Each in a file of its own: two calls that give the same at the same time must not cut each other's short.
+        descriptor, part = tempfile.mkstemp(PART, f"{path.stem}.", self.folder)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                failpoints.hit("spool.before_sync")
+                os.fsync(file.fileno())
+            os.replace(part, path)
+        except BaseException:
+            os.unlink(part)  # it may have filled the disk
+            raise
         sync_names(self.folder)
         failpoints.hit("spool.after_sync")
 
@@ -80,8 +86,9 @@ class Spool:
 
     def clear(self) -> None:
         """Forget all that lies here of this worker's."""
-        for path in self.folder.glob(f"{_plain(self.worker)}.*{SUFFIX}"):
-            path.unlink(missing_ok=True)
+        for suffix in (SUFFIX, PART):
+            for path in self.folder.glob(f"{_plain(self.worker)}.*{suffix}"):
+                path.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Remove a folder of its own, with what is in it."""
