@@ -66,6 +66,27 @@ def fall_silent() -> None:
 
 
 @tool(isolated=True)
+def crash_beside_a_fork(path: str) -> None:
+    """Fork, as pools of processes do, and be killed while the other one goes on."""
+    child = os.fork()
+    if child == 0:
+        time.sleep(3600)
+    Path(path).write_text(f"{os.getpid()} {child}")
+    os.kill(os.getpid(), signal.SIGKILL)
+    signal.pause()
+
+
+@tool(isolated=True)
+def return_twice() -> str:
+    """Fork, and have both return."""
+    child = os.fork()
+    if child == 0:
+        return "the fork"
+    os.waitpid(child, 0)
+    return "the call"
+
+
+@tool(isolated=True)
 def kill_itself(number: int) -> None:
     """End by a signal."""
     os.kill(os.getpid(), number)

@@ -53,7 +53,18 @@ def _private_pipes() -> tuple[BinaryIO, BinaryIO]:
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=lambda: _hang_up(orders, said))
     return orders, said
+
+
+def _hang_up(*pipes: BinaryIO) -> None:
+    """In a process that the body forked: it is not the call, and says nothing for it. Held open there, too, the pipes
+    would not end with this process, and nobody would see that it crashed."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for pipe in pipes:
+        os.dup2(nothing, pipe.fileno(), inheritable=False)
+    os.close(nothing)
 
 
 def _die_with_parent() -> None:

@@ -132,6 +132,20 @@ async def test_a_crash_is_a_failed_attempt_that_says_how_it_ended(body: BODY, ar
     assert words in failure.message
 
 
+async def test_a_crash_is_seen_while_a_fork_of_the_process_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "pids"
+    with anyio.fail_after(60):
+        failure = (await report_of(tools.crash_beside_a_fork, {"path": str(path)})).failure
+    assert failure is not None
+    assert failure.code == "tool_crashed"
+    assert "signal 9 (SIGKILL)" in failure.message
+    await gone(*pids_in(path))
+
+
+async def test_what_a_fork_returns_is_not_the_result() -> None:
+    assert (await report_of(tools.return_twice)).value == "the call"
+
+
 async def test_memory_is_bounded() -> None:
     failure = (await report_of(tools.devour)).failure
     assert failure is not None
