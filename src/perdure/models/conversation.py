@@ -30,6 +30,9 @@ from perdure.models.port import Message, ToolCall, Usage
 
 FORMAT = "pydantic-ai/2"
 
+_CUT = ("length", "content_filter")
+"""Reasons to end a reply wherever it is, in the arguments of a call for one."""
+
 _COUNTED = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
@@ -66,9 +69,13 @@ def text(response: ModelResponse) -> str:
 
 
 def tool_calls(response: ModelResponse) -> tuple[ToolCall, ...]:
-    """Return the calls, arguments as the model wrote them: text, JSON or not."""
+    """Return the calls, arguments as the model wrote them: text, JSON or not.
+
+    A call at which the reply was cut has text that is no JSON, unless it is known that all of it came.
+    """
+    cut = response.parts[-1] if response.finish_reason in _CUT and response.parts else None
     return tuple(
-        ToolCall(part.tool_call_id, part.tool_name, _written(part.args))
+        ToolCall(part.tool_call_id, part.tool_name, _cut_short(part.args) if part is cut else _written(part.args))
         for part in response.parts
         if isinstance(part, ToolCallPart)
     )
@@ -103,6 +110,15 @@ def _parts(message: Message) -> Iterator[ModelResponsePart]:
         yield TextPart(message.text)
     for one in message.tool_calls:
         yield ToolCallPart(one.name, one.arguments, one.id)
+
+
+def _cut_short(arguments: Any) -> str:
+    """Return the arguments of a call at which a reply was cut: text as it came, as half an object is no JSON.
+
+    Of what is no text, nothing or the first arguments may have come, as if there were no more: a refund without its
+    amount would be one of everything.
+    """
+    return arguments if isinstance(arguments, str) and arguments else _written(arguments or None)[:-1]
 
 
 def _written(arguments: Any) -> str:

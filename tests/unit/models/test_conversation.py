@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pydantic_ai.messages import (
+    FinishReason,
     ModelRequest,
     ModelResponse,
+    ModelResponsePart,
     TextPart,
     ThinkingPart,
     ToolCallPart,
@@ -43,6 +47,34 @@ def test_the_neutral_half_is_text_and_calls() -> None:
     assert conversation.text(RESPONSE) == "Let me look."
     assert conversation.tool_calls(RESPONSE) == CALLS
     assert conversation.usage(RESPONSE.usage) == Usage(5, 6, details={"reasoning_tokens": 2})
+
+
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+@pytest.mark.parametrize("came", [None, "", {}, {"order": 7}, '{"order": 7'])
+def test_a_call_at_which_the_reply_was_cut_is_not_taken_for_whole(reason: FinishReason, came: Any) -> None:
+    whole, cut = _calls(reason, ToolCallPart("look", None, "call_a"), ToolCallPart("refund", came, "call_b"))
+    assert whole.arguments == "{}", "the reply went on after it"
+    assert cut.arguments, "no text at all would stand for no arguments"
+    assert not _is_json(cut.arguments)
+
+
+def test_a_call_that_came_whole_before_the_cut_is_made() -> None:
+    [refund] = _calls("length", ToolCallPart("refund", '{"order": 7, "cents": 5}', "call_b"))
+    assert decode(refund.arguments) == {"order": 7, "cents": 5}
+    [refund, *_] = _calls("length", ToolCallPart("refund", {"order": 7}, "call_b"), TextPart("And th"))
+    assert decode(refund.arguments) == {"order": 7}
+
+
+def _calls(reason: FinishReason, *parts: ModelResponsePart) -> tuple[ToolCall, ...]:
+    return conversation.tool_calls(ModelResponse(list(parts), finish_reason=reason))
+
+
+def _is_json(text: str) -> bool:
+    try:
+        decode(text)
+    except ValueError:
+        return False
+    return True
 
 
 def test_thinking_and_its_signature_survive_the_log() -> None:
