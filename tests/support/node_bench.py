@@ -190,8 +190,10 @@ class NodeBench:
     async def done(self, task: LeasedTask, value: Any = None) -> Answer:
         return (await self.source.report("wrk_1", [_report(task, "completed", value=value)]))[0]
 
-    async def failed(self, task: LeasedTask, message: str = "it broke", *, permanent: bool = True) -> Answer:
-        failure = Failure("boom", message, permanent)
+    async def failed(
+        self, task: LeasedTask, message: str = "it broke", *, permanent: bool = True, code: str = "boom"
+    ) -> Answer:
+        failure = Failure(code, message, permanent)
         return (await self.source.report("wrk_1", [_report(task, "failed", failure=failure)]))[0]
 
     async def serve(self, tools: Mapping[str, Callable[[dict[str, Any]], Any]]) -> None:

@@ -115,12 +115,18 @@ class Conversation:
         known = _resolution(event)
         if known is not None:
             del self.uncertain[event.address]
+            if not _was_done(event):
+                self.failed[event.address] = call  # and may be put back, as any other
             self.user(f"About your call {call.id} of {call.name}, whose outcome was unknown: {known}")
 
     def _add(self, message: Message) -> None:
         self._messages.append(message)
         calls: list[Json] = [[call.id, call.name, call.arguments] for call in message.tool_calls]
         self._digest = codec.digest([self._digest, message.role, message.text, message.call_id, calls])
+
+
+def _was_done(event: Event) -> bool:
+    return event.kind is Kind.TASK_COMPLETED or event.data.get("ruling") == "happened"
 
 
 def _contradiction(event: Event) -> str:
