@@ -6,6 +6,7 @@ Imported with the SDK, so pydantic waits in `perdure.agent.arguments` until a to
 from __future__ import annotations
 
 import inspect
+import sys
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -20,6 +21,12 @@ from perdure.errors import InvalidInput
 Function = Callable[..., Any]
 Validate = Callable[[object], dict[str, Any]]
 """From decoded JSON to keyword arguments. Raises `InvalidArguments`."""
+
+
+_A_FIELD = (
+    "has `Field(...)` for its default, which Python would hand to the function as it is, and whose bounds nobody would "
+    "check: write `Annotated[TYPE, Field(...)]`, and the default itself, if it has one, behind `=`"
+)
 
 
 class InvalidArguments(ValueError):
@@ -63,6 +70,8 @@ def read_signature(function: Function, names: Mapping[str, Any] | None = None) -
     wanted: dict[str, Wanted] = {}
     context: str | None = None
     for parameter in _parameters(function):
+        if _is_field(parameter.default):
+            raise _bad(function, parameter.name, _A_FIELD)
         hint = _hint(function, parameter, scope)
         if not _is_context(hint):
             wanted[parameter.name] = Wanted(hint, said.get(parameter.name), parameter.default)
@@ -121,6 +130,12 @@ def _hint(function: Function, parameter: inspect.Parameter, scope: tuple[dict[st
             f"has the type hint {parameter.annotation!r}, which cannot be evaluated ({type(error).__name__}: {error}). "
             "Import the name where the function is defined, not under TYPE_CHECKING",
         ) from None
+
+
+def _is_field(default: object) -> bool:
+    """Say whether a default is pydantic's word on a field. If pydantic is not loaded, none is."""
+    kind: Any = getattr(sys.modules.get("pydantic.fields"), "FieldInfo", None)
+    return kind is not None and isinstance(default, kind)
 
 
 def _is_context(hint: Any) -> bool:

@@ -202,6 +202,15 @@ def test_annotated_wins_over_the_docstring() -> None:
     assert definition_of(f).schema["properties"] == {"a": {"type": "integer", "minimum": 1, "description": "mine"}}
 
 
+@pytest.mark.parametrize("default", [Field(gt=0), Field(default=5, le=500), Field(default_factory=list)])
+def test_a_field_for_a_default_is_refused_as_nobody_would_hold_its_bounds(default: Any) -> None:
+    def refund(order: str, cents: int = default) -> None: ...
+
+    said = refused(lambda: tool(refund), "bad_schema")
+    assert "'cents'" in said
+    assert "Annotated[TYPE, Field(...)]" in said
+
+
 def test_rich_types_arrive_as_declared() -> None:
     def f(p: Point, order: Order, when: datetime, colour: Colour, mode: Literal["a", "b"], tags: set[str]) -> None: ...
 
