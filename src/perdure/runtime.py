@@ -328,6 +328,10 @@ def _remember(runtime: AgentRuntime) -> None:
 def _close_forgotten() -> None:
     """Wait for the end of the program, then close what it left open."""
     threading.main_thread().join()
+    _close_open()
+
+
+def _close_open() -> None:
     for runtime in list(_open):
         runtime.close()
 

@@ -110,9 +110,11 @@ class SharedStore:
 
     def close(self) -> None:
         """Leave: as the owner, let the next one have it. Safe to call when `open` failed."""
-        self.service.wait(self._leave())
-        if self.node is not None:
-            self.node.stop()
+        try:
+            self.service.wait(self._leave())
+        finally:  # Ctrl-C or not
+            if self.node is not None:
+                self.node.stop()
 
     # -- joining -------------------------------------------------------------------------------------------------------
 
@@ -238,7 +240,8 @@ class SharedStore:
             self._watch.cancel()
             await asyncio.wait((self._watch,))
         if self._door is not None:
-            await self._door.close()
+            door, self._door = self._door, None  # it is closed once, should this be asked for again
+            await door.close()
         if self._place is not None:
             self._place.over.set()
             await self._place.aclose()

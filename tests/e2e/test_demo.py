@@ -128,10 +128,12 @@ def test_a_question_outlives_its_server_and_a_person_may_say_no(tmp_path: Path) 
     assert not list((folder / "made").rglob("*.md"))  # what the paid skill makes
 
 
-def test_ctrl_c_ends_everything_that_was_started(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shown", [b"$ perdure server", b"execution exe_", b"$ python resume.py", b"Approve?"])
+def test_ctrl_c_ends_everything_that_was_started(shown: bytes, tmp_path: Path) -> None:
     folder = tmp_path / "demo"
-    code, _ = in_terminal(folder, (), b"$ python resume.py", b"\x03")
+    code, screen = in_terminal(folder, (), shown, b"\x03")
     assert code == 130
+    assert "Nothing was done" not in screen
     assert left_by(folder) == []
 
 

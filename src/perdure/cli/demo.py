@@ -90,6 +90,9 @@ def _play(folder: Path, played: Callable[[], bool], clean: bool, no_color: bool)
         holds = played()
     except Undecided as error:
         raise failure.NeedsApproval(error.message, **error.details) from None
+    except typer.Abort:  # Ctrl-C, or the end of what is typed, at a question of the demo's
+        typer.echo(err=True)
+        failure.stop(failure.INTERRUPTED)
     if not holds:
         failure.stop(failure.FAILED)
     if clean:

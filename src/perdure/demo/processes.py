@@ -167,7 +167,7 @@ class Processes:
         name = f"{role}-{1 + sum(one.life.role == role for one in self._all)}"
         said, errors = self._logs / f"{name}.out", self._logs / f"{name}.err"
         started_ms = now_ms()
-        with said.open("wb") as stdout, errors.open("wb") as stderr:
+        with said.open("wb") as stdout, errors.open("wb") as stderr, undisturbed():  # none is started and not noted
             popen = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -177,8 +177,8 @@ class Processes:
                 env=dict(environ),
                 start_new_session=True,
             )
-        process = Process(popen, Life(role, popen.pid, shown, started_ms), said, errors)
-        self._all.append(process)
+            process = Process(popen, Life(role, popen.pid, shown, started_ms), said, errors)
+            self._all.append(process)
         return process
 
     def check(self) -> None:
@@ -191,8 +191,10 @@ class Processes:
         return tuple(process.life for process in self._all)
 
     def end(self) -> None:
-        """End all, politely at first. Nothing of them is left when this returns, also if Ctrl-C comes meanwhile."""
-        with _undisturbed():
+        """End all, politely at first. Nothing of them is left when this returns or raises: Ctrl-C that comes meanwhile
+        counts once they are gone.
+        """
+        with undisturbed():
             for process in self._all:
                 process.tell_to_end()
             deadline = time.monotonic() + END_SECONDS
@@ -201,16 +203,24 @@ class Processes:
 
 
 @contextmanager
-def _undisturbed() -> Generator[None]:
-    """Let no signal cut the end short; it is bounded."""
+def undisturbed() -> Generator[None]:
+    """Let no signal cut the block short, which has to be bounded. One that came is put off until behind the block, and
+    never lost. What is ignored stays ignored.
+    """
+    came: list[int] = []
     before = {}
     if threading.current_thread() is threading.main_thread():
-        before = {number: signal.signal(number, signal.SIG_IGN) for number in ends()}
+        before = {number: signal.getsignal(number) for number in ends()}
+    before = {number: handler for number, handler in before.items() if handler not in (signal.SIG_IGN, None)}
     try:
+        for number in before:
+            signal.signal(number, lambda number, _: came.append(number))
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        for number in came[:1]:
+            signal.raise_signal(number)
 
 
 def surroundings(folder: Path) -> dict[str, str]:
