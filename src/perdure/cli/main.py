@@ -70,9 +70,10 @@ def run(args: Sequence[str]) -> int:
         return failure.tell(error, as_json=as_json)
     except KeyboardInterrupt:
         return failure.INTERRUPTED
-    except typer.Abort:
-        typer.echo("Nothing was done.", err=True)
-        return failure.FAILED
+    except typer.Abort as error:
+        cut = error.__context__  # Ctrl-C, or the end of what is typed, at a question, whose line is not over
+        typer.echo("Nothing was done." if cut is None else "\nNothing was done.", err=True)
+        return failure.INTERRUPTED if isinstance(cut, KeyboardInterrupt) else failure.FAILED
     except Exception as error:  # noqa: BLE001 - nobody's mistake may end in a traceback
         return failure.tell_other(error, as_json=as_json)
     return code if isinstance(code, int) else failure.OK

@@ -19,7 +19,7 @@ from typer.main import get_command
 from perdure import errors
 from perdure.cli import failure, main
 from perdure.cli.examine import EXTRAS
-from perdure.cli.terminal import path_typed
+from perdure.cli.terminal import confirmed, path_typed
 from perdure.errors import PerdureError
 from perdure.version import VERSION
 
@@ -119,6 +119,20 @@ def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(main, "build_app", lambda with_skills: interrupted)
     assert main.run(["executions", "list"]) == 130
+
+
+@pytest.mark.parametrize(("typed", "code"), [(KeyboardInterrupt, 130), (EOFError, 1)])
+def test_a_question_that_nobody_answers_ends_in_what_was_typed(
+    typed: type[BaseException], code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Left(io.StringIO):
+        def readline(self, _size: int | None = -1, /) -> str:
+            raise typed
+
+    monkeypatch.setattr(sys, "stdin", Left())
+    monkeypatch.setattr(main, "build_app", lambda with_skills: lambda **_: confirmed("Cancel them?"))
+    assert main.run(["executions", "cancel"]) == code
+    assert capsys.readouterr().err == "\nNothing was done.\n"
 
 
 class Terminal(io.StringIO):
