@@ -27,6 +27,12 @@ async def add_slowly(a: int, b: int) -> int:
     return a + b
 
 
+@tool(isolated=True, redact=lambda told: told.replace("4000-0012-3456-7899", "(card)"))
+def card() -> str:
+    """Return what is not to be stored."""
+    return "card 4000-0012-3456-7899"
+
+
 @tool(isolated=True)
 def facts(ctx: ToolContext) -> list[Any]:
     """Say what it knows."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from perdure.agent.companion import Companion
 from perdure.core.codec import Json
@@ -39,6 +39,18 @@ class Outcome:
 def probe_body(probe: Companion) -> Callable[..., Any]:
     """Return what a worker runs: called with the tool's arguments, it returns the answer as JSON-like data."""
     return probe.body(_answer)
+
+
+def redact_answer(redact: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return what redacts the value in such an answer, and texts of errors."""
+
+    def told(found: Any) -> Any:
+        if not isinstance(found, dict):
+            return redact(found)
+        answer = cast("dict[str, Any]", found)
+        return answer if answer["value"] is None else {**answer, "value": redact(answer["value"])}
+
+    return told
 
 
 def _answer(outcome: object) -> dict[str, Json]:

@@ -17,9 +17,18 @@ from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 from perdure.agent.approval import Approval, read_approval
 from perdure.agent.companion import Companion, read_companion
 from perdure.agent.doubt import IfUnknown, Intent, read_intent, with_doubt
-from perdure.agent.probe import probe_body
+from perdure.agent.probe import probe_body, redact_answer
 from perdure.agent.schema import InvalidArguments, Signature, read_signature
-from perdure.agent.tool_rules import bad_tool, check_importable, milliseconds, read_memory, read_no_retry, read_rules
+from perdure.agent.tool_rules import (
+    Redact,
+    bad_tool,
+    check_importable,
+    milliseconds,
+    read_memory,
+    read_no_retry,
+    read_redact,
+    read_rules,
+)
 from perdure.core.approval import DEFAULT_APPROVAL, ApprovalRules, approval_to_json
 from perdure.core.codec import Json
 from perdure.core.delivery import Delivery, probe_tool, simulation_tool
@@ -59,9 +68,10 @@ class Options(TypedDict, total=False):
     queue: str
     """Which workers it is for: those that serve this queue. Default: `default`."""
     delivery: DeliveryName | Delivery
-    """What a crash may lead to. `at_least_once`, the default: it may run again, with the same idempotency key.
-    `at_most_once`: the body starts once or never, and somebody rules on what nobody saw the end of.
-    `transactional`: it may run again, and a record in the same transaction (`perdure.ledger`) makes that harmless."""
+    """What a crash may lead to. `repeatable`: it changes nothing, and runs as often as it takes. `at_least_once`, the
+    default: it may run again, with the same idempotency key. `at_most_once`: the body starts once or never, and
+    somebody rules on what nobody saw the end of. `transactional`: it may run again, and a record in the same
+    transaction (`perdure.ledger`) makes that harmless."""
     settle_seconds: float | None
     """How long after it began nobody may say that it did not happen: its request may still be on its way. Default:
     `timeout_seconds` and one lease of 30 seconds."""
@@ -102,6 +112,12 @@ class Options(TypedDict, total=False):
     for each call; the function must be one that a fresh interpreter can import, and `dependencies` are not there."""
     memory_mb: float | None
     """How much memory an isolated body may ask for, in megabytes of address space. Default: no limit."""
+    redact: Redact | None
+    """Takes out of what a call leaves behind what must not be stored. Called on the worker with what the body, the
+    probe or the stand-in gave, and with the text of an error, before any of it is written, the worker's own disk
+    included. What it returns is recorded, and is all that the model, people and a run after a crash ever see. If it
+    raises, nothing of the value is kept, as if it could not be stored. It is not given None, arguments, and what the
+    body itself tells by `progress` and `checkpoint`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +138,7 @@ class ToolOptions:
     isolated: bool = False
     memory_bytes: int = 0
     """Of an isolated body's process; 0 is no limit."""
+    redact: Redact | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,14 +166,16 @@ class ToolDefinition:
 
     def probing(self) -> ToolDefinition | None:
         """Return what workers serve to find out about calls of this tool, under a name that no tool can have."""
-        return self.probe and self._beside(probe_tool(self.name), probe_body(self.probe))
+        redact = self.options.redact and redact_answer(self.options.redact)
+        return self.probe and self._beside(probe_tool(self.name), probe_body(self.probe), redact)
 
     def simulating(self) -> ToolDefinition | None:
         """Return what workers serve in its place for forks that may not act, as above."""
-        return self.simulation and self._beside(simulation_tool(self.name), self.simulation.body(_as_it_is))
+        body = self.simulation and self.simulation.body(_as_it_is)
+        return body and self._beside(simulation_tool(self.name), body, self.options.redact)
 
-    def _beside(self, name: str, body: Callable[..., Any]) -> ToolDefinition:
-        options = ToolOptions(queue=self.options.queue, delivery=Delivery.REPEATABLE)
+    def _beside(self, name: str, body: Callable[..., Any], redact: Redact | None) -> ToolDefinition:
+        options = ToolOptions(queue=self.options.queue, delivery=Delivery.REPEATABLE, redact=redact)
         signature = dataclasses.replace(self.signature, context=None)  # the function may want it, and finds it itself
         return ToolDefinition(name, "", options, body, signature)
 
@@ -298,6 +317,7 @@ def check_options(name: str, options: Options) -> ToolOptions:
         no_retry=read_no_retry(name, options.get("no_retry", ())),
         isolated=bool(options.get("isolated", False)),
         memory_bytes=read_memory(name, options.get("memory_mb"), isolated=bool(options.get("isolated", False))),
+        redact=read_redact(name, options.get("redact")),
     )
 
 

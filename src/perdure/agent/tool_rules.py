@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
 from perdure.core.rules import TaskRules
 from perdure.errors import InvalidInput
+
+Redact = Callable[[Any], Any]
 
 RETRY_PAUSE_SECONDS = 2.0
 RETRY_FACTOR = 2.0
@@ -39,6 +42,15 @@ def read_no_retry(name: str, given: object) -> tuple[type[Exception], ...]:
     if len(found) != len(kinds):
         raise bad_tool(name, f"has no_retry={given!r:.80}; expected exception classes, as in `no_retry=(ValueError,)`")
     return found
+
+
+def read_redact(name: str, given: object) -> Redact | None:
+    """Return what takes out of a tool's results what must not be stored. Raises `InvalidInput` (`bad_tool`)."""
+    if given is None:
+        return None
+    if not callable(given) or isinstance(given, type) or inspect.iscoroutinefunction(given):
+        raise bad_tool(name, f"has redact={given!r:.80}; expected a plain function of one value")
+    return given
 
 
 def read_memory(name: str, given: object, *, isolated: bool) -> int:

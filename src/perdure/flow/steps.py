@@ -334,6 +334,12 @@ def _call(
         if name is not None
         else str(getattr(getattr(function, "func", function), "__name__", type(function).__name__))
     )
+    if getattr(declared, "redact", None) is not None:
+        raise InvalidInput(
+            f"step {found!r}: the tool has redact, which a step would not ask: what it hides would be recorded. Give "
+            "`step` a function that hides it in what it returns.",
+            code="bad_step",
+        )
     mode = Delivery(delivery or getattr(declared, "delivery", Delivery.AT_LEAST_ONCE))
     retry = _retry(retries, mode)
     timeout_ms = getattr(declared, "timeout_ms", 0) if timeout is None else max(milliseconds(timeout), 1)

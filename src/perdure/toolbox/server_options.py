@@ -14,7 +14,7 @@ from perdure.core.codec import Json
 from perdure.core.delivery import Delivery
 from perdure.core.work import SERVER_QUEUE
 
-FOR_WORKERS = ("isolated", "memory_mb", "no_retry", "probe", "simulate", "intent", "queue")
+FOR_WORKERS = ("isolated", "memory_mb", "no_retry", "probe", "simulate", "intent", "queue", "redact")
 """Options of tools that are about a body of Python."""
 
 

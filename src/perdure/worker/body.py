@@ -10,6 +10,7 @@ import dataclasses
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from perdure import failpoints
@@ -22,6 +23,7 @@ from perdure.core.delivery import Delivery
 from perdure.core.witness import Witness, expect_record
 from perdure.errors import InvalidInput, LimitExceeded, PermanentError
 from perdure.worker.judge import MAX_TEXT_BYTES, Raised, Stopped, describe, judge, shorten
+from perdure.worker.redacting import NotRedacted, redacted, redacted_text
 from perdure.worker.spool import Spool
 
 
@@ -142,10 +144,17 @@ class Call:
 
     def _judge(self, error: BaseException) -> Raised | Stopped:
         tool = self.definition
-        return judge(error, tool.name, no_retry=tool.options.no_retry, now_ms=self.wall_ms())
+        hide = partial(redacted_text, tool)
+        return judge(error, tool.name, no_retry=tool.options.no_retry, now_ms=self.wall_ms(), hide=hide)
 
     def _keep(self, value: object) -> Ended:
         """Encode here, not on the worker's loop: it may take long, and runs what the user's types bring along."""
+        try:
+            value = redacted(self.definition, value)
+        except NotRedacted as error:
+            if self.at_most_once:
+                return Returned({"unserialisable": str(error)}, MAX_TEXT_BYTES)
+            return Raised("unserialisable", str(error), permanent=True)
         try:
             return self._kept(value, f"the result of tool {self.definition.name}")
         except BaseException as error:  # noqa: BLE001 - `model_dump` and the like are the user's code

@@ -6,6 +6,7 @@ Whatever the user's code raises is judged here and nowhere else; nothing here ca
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,27 +42,38 @@ class Stopped:
 
 
 def judge(
-    error: BaseException, tool: str, *, no_retry: tuple[type[Exception], ...] = (), now_ms: int = 0
+    error: BaseException,
+    tool: str,
+    *,
+    no_retry: tuple[type[Exception], ...] = (),
+    now_ms: int = 0,
+    hide: Callable[[str], str] = str,
 ) -> Raised | Stopped:
-    """Say what `error` means. `now_ms` is this process's wall clock, for dates in a `Retry-After`."""
+    """Say what `error` means. `now_ms` is this process's wall clock, for dates in a `Retry-After`. `hide`, which cannot
+    raise, takes out of a text what must not be told, before it is cut.
+    """
+
+    def told(text: str) -> str:
+        return shorten(hide(text))
+
     match error:
         case asyncio.CancelledError() | Cancelled() | LeaseLost():
-            return Stopped(describe(error))
+            return Stopped(told(_words(error)))
         case InvalidInput(code="invalid_arguments" | "unserialisable") | LimitExceeded(code="too_large"):
-            return Raised(error.code, shorten(error.message), permanent=True)
+            return Raised(error.code, told(error.message), permanent=True)
         case PermanentError():
-            return Raised(error.code, shorten(error.message), permanent=True)
+            return Raised(error.code, told(error.message), permanent=True)
         case NotDone():
-            return Raised(NOT_DONE, shorten(error.message))
+            return Raised(NOT_DONE, told(error.message))
         case RetryLater():
             after = error.after_seconds
             pause_ms = None if after is None else round(after * 1000)
-            return Raised(error.code, shorten(error.message), retry_after_ms=pause_ms)
+            return Raised(error.code, told(error.message), retry_after_ms=pause_ms)
         case _ if no_retry and isinstance(error, no_retry):
-            return Raised("not_retryable", describe(error), permanent=True)
+            return Raised("not_retryable", told(_words(error)), permanent=True)
         case _:
             log.debug("tool.raised", tool=tool, exc_info=error)
-            return Raised("tool_error", describe(error), retry_after_ms=_retry_after(error, now_ms))
+            return Raised("tool_error", told(_words(error)), retry_after_ms=_retry_after(error, now_ms))
 
 
 def _retry_after(error: BaseException, now_ms: int) -> int | None:
@@ -92,12 +104,16 @@ def _header(headers: Any, name: str) -> str | None:
 
 def describe(error: BaseException) -> str:
     """Return `Type: text`, short enough to store and to show to a model."""
+    return shorten(_words(error))
+
+
+def _words(error: BaseException) -> str:
     kind = type(error).__qualname__
     try:
         text = str(error)
     except BaseException:  # noqa: BLE001 - `__str__` is the user's code
         text = "(its text cannot be shown)"
-    return shorten(f"{kind}: {text}" if text else kind)
+    return f"{kind}: {text}" if text else kind
 
 
 def shorten(text: str) -> str:

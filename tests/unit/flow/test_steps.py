@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from durables import again, to_the_end
+from perdure import tool
 from perdure.core.events import Kind
 from perdure.errors import InvalidInput, PermanentError, RetryLater, UserError
 from perdure.flow import Retry, StepFailed, named, step, this_step
@@ -228,6 +229,19 @@ def test_names_that_addresses_cannot_have_are_refused() -> None:
 
     for name in ("a/b", "", "2", "a:b", "x" * 201):
         assert to_the_end(main, name).last.data["code"] == "bad_name"
+
+
+def test_a_tool_that_hides_something_is_no_step() -> None:
+    @tool(redact=lambda told: "***")
+    def read_card() -> str:
+        return "4000-0012-3456-7899"
+
+    async def main() -> str:
+        return await step(read_card)
+
+    stage = to_the_end(main)
+    assert stage.last.data["code"] == "bad_step"
+    assert "4000" not in repr(stage.last)
 
 
 def test_odd_retries_are_refused() -> None:
