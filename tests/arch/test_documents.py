@@ -100,6 +100,15 @@ def test_every_page_is_reached_from_the_readme() -> None:
     fail_on(f"{name}: no way leads there from README.md" for name, _ in pages if ROOT / name not in seen)
 
 
+def test_the_page_of_extras_has_each_and_says_whether_all_brings_it() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    (all_of,) = extras.pop("all")
+    brought = set(all_of.removeprefix("perdure[").removesuffix("]").split(","))
+    page = (ROOT / "docs" / "reference" / "extras.md").read_text(encoding="utf-8")
+    told = dict(re.findall(r"^\| `(\w+)` \|.*\| (yes|no)\b[^|]*\|$", page, re.MULTILINE))
+    assert told == {name: "yes" if name in brought else "no" for name in extras}
+
+
 def _leads_somewhere(page: Path, path: str, heading: str | None) -> bool:
     target = page.parent / path if path else page
     if not target.exists():
