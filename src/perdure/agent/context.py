@@ -1,4 +1,4 @@
-"""What a tool may know of the call it serves. Plain facts and two questions; nothing here speaks to a server itself."""
+"""What a tool may know of the call it serves, ask and tell. Nothing here speaks to a server itself."""
 
 from __future__ import annotations
 
@@ -83,11 +83,11 @@ class ToolContext:
     agent_name: str = ""
     tool_name: str = ""
     dependencies: Any = None
-    """What the runtime or worker was given as `dependencies`: pools, clients, settings. None in an isolated tool."""
+    """What its agent has as `Agent(dependencies=...)`: pools, clients, settings. None in an isolated tool."""
     last_checkpoint: Any = None
     """What an earlier attempt of this call gave `checkpoint` last; None if none did."""
     pulse: Pulse = field(default=_UNATTENDED, repr=False, compare=False)
-    """How the worker is reached; for `heartbeat` and `cancelled`."""
+    """How the worker is reached, by what stands below."""
 
     @property
     def cancelled(self) -> bool:

@@ -78,7 +78,7 @@ def stop(company: Own = "", reason: Reason = "", by: By = "", server: Server = N
     """Have a company do nothing in any room for now: no act, no further request to a model.
 
     Your own with any key of it, another with the server's admin key. What its agents do outside of rooms goes on:
-    `perdure executions pause --all` is for that.
+    `perdure executions pause` and `perdure executions cancel --all` are for that.
     """
     from perdure.cli.terminal import whoami
 

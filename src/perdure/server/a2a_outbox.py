@@ -60,7 +60,7 @@ OF_ONE_COMPANY = 4
 SEEN = 500
 """Receivers that a look sees."""
 MOST_TRIES = 15
-"""In a row; about four hours."""
+"""In a row; about three hours."""
 PAUSE_MS = 1_000
 """Before the second try; then twice as long each time."""
 MOST_PAUSE_MS = 3_600_000

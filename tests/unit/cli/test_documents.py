@@ -32,7 +32,17 @@ def commands() -> Iterator[Any]:
             yield pytest.param(text, id=f"{document.relative_to(ROOT)}: {text}")
 
 
-@pytest.mark.parametrize("text", list(commands()))
+def helps() -> Iterator[Any]:
+    """What the help of one command says of another."""
+    ahead: list[tuple[str, Any]] = [("perdure", COMMANDS)]
+    while ahead:
+        name, command = ahead.pop()
+        ahead += [(f"{name} {word}", one) for word, one in getattr(command, "commands", {}).items()]
+        for match in re.finditer(r"`(perdure [^`]+)`", " ".join((command.help or "").split())):
+            yield pytest.param(match[1], id=f"{name} --help: {match[1]}")
+
+
+@pytest.mark.parametrize("text", [*commands(), *helps()])
 def test_a_command_of_the_documents_exists(text: str) -> None:
     words = shlex.split(re.split(r"  #| > ", text)[0].replace("[", "").replace("]", ""))[1:]
     command: Any = COMMANDS
