@@ -96,7 +96,7 @@ def _declares(one: ast.stmt) -> bool:
 
 
 KNOWN = {"runtime": perdure.AgentRuntime, "handle": perdure.AgentHandle, "ctx": perdure.ToolContext}
-VERB = re.compile(rf"\b({'|'.join(KNOWN)})\.(\w+)")
+VERB = re.compile(rf"(?<!/)\b({'|'.join(KNOWN)})\.(\w+)")
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
