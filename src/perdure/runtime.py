@@ -244,17 +244,13 @@ class AgentRuntime(Outside, Found):
                 return
             ended = [*self._tools.stop(), *self._functions.stop()]
             until_done(ended)
-            self._service.wait(self._say_goodbye())
-            _hang_up(self._shared, self._service)
-            _open.discard(self)
+            try:
+                if self._service.runs and self._api is not None:
+                    self._service.wait(_say_goodbye(self._api, self._source))
+            finally:  # Ctrl-C or not
+                _hang_up(self, self._shared, self._service)
         for done in ended:
             done.result()
-
-    async def _say_goodbye(self) -> None:
-        assert self._api is not None
-        await self._api.aclose()
-        if close := getattr(self._source, "aclose", None):
-            await close()
 
     def _ensure_open(self) -> None:
         with self._lock:
@@ -262,12 +258,12 @@ class AgentRuntime(Outside, Found):
                 raise UserError("this runtime is closed; make a new one.", code="runtime_closed")
             if self._api is None:
                 try:
+                    _remember(self)
                     self._service.start()
                     self._connect()
-                    _remember(self)
-                except BaseException:
+                except BaseException:  # Ctrl-C too: nobody has this runtime yet, to close it
                     self._closed = True
-                    _hang_up(self._shared, self._service)
+                    _hang_up(self, self._shared, self._service)
                     raise
 
     def _connect(self) -> None:
@@ -310,12 +306,20 @@ _open: set[AgentRuntime] = set()
 _guard = threading.Lock()
 
 
-def _hang_up(shared: SharedStore | None, service: ServiceLoop) -> None:
+async def _say_goodbye(api: Api, source: TaskSource | None) -> None:
+    await api.aclose()
+    if close := getattr(source, "aclose", None):
+        await close()
+
+
+def _hang_up(runtime: AgentRuntime, shared: SharedStore | None, service: ServiceLoop) -> None:
+    """End what the verbs stand on. What an interrupt leaves of that, the next call ends."""
     try:
         if shared is not None:
             shared.close()
     finally:
         service.stop()
+    _open.discard(runtime)
 
 
 def _remember(runtime: AgentRuntime) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import threading
 from collections.abc import Callable, Coroutine
@@ -26,11 +27,18 @@ class ServiceLoop:
         """The process that has the thread."""
         self._broken: BaseException | None = None
         """Why there is no loop."""
+        self._over = False
+        """Whether it was told to stop, maybe before there was a loop to tell."""
 
     @property
     def left_behind(self) -> bool:
         """Say whether this process was forked from the one in which the loop runs. No thread is forked with it."""
         return self._pid not in (None, os.getpid())
+
+    @property
+    def runs(self) -> bool:
+        """Say whether it takes work: it was started, and not told to stop."""
+        return not self._over and self._loop is not None
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -48,13 +56,15 @@ class ServiceLoop:
             raise self._broken
 
     def stop(self) -> None:
-        """Cancel what is left on it and return when the thread has ended. Safe to call twice, and if `start` failed."""
-        if self._thread.ident is None:
-            return
-        self._started.wait()  # an interrupt may have kept `start` from that
+        """Cancel what is left on it and return when the thread has ended. Safe to call twice, where `start` failed, and
+        where it was cut off by Ctrl-C: a thread that nobody stops would keep the program from ending.
+        """
+        self._over = True  # before looking for the loop, as `_serve` makes the loop known before it looks at this
         if self._loop is not None and self._until is not None and self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._until.set)
-        self._thread.join()
+            with contextlib.suppress(RuntimeError):  # it has just ended
+                self._loop.call_soon_threadsafe(self._until.set)
+        if self._thread.is_alive():
+            self._thread.join()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Run a coroutine there, from any thread. Raises `UserError` (`runtime_forked`)."""
@@ -97,7 +107,8 @@ class ServiceLoop:
         self._loop = asyncio.get_running_loop()
         self._until = asyncio.Event()
         self._started.set()
-        await self._until.wait()
+        if not self._over:
+            await self._until.wait()
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

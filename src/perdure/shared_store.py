@@ -111,7 +111,8 @@ class SharedStore:
     def close(self) -> None:
         """Leave: as the owner, let the next one have it. Safe to call when `open` failed."""
         try:
-            self.service.wait(self._leave())
+            if self.service.runs:
+                self.service.wait(self._leave())
         finally:  # Ctrl-C or not
             if self.node is not None:
                 self.node.stop()
