@@ -324,7 +324,7 @@ def _hang_up(runtime: AgentRuntime, shared: SharedStore | None, service: Service
 
 def _remember(runtime: AgentRuntime) -> None:
     with _guard:
-        if not any(thread.name == _EXIT_THREAD for thread in threading.enumerate()):
+        if _EXIT_THREAD not in [thread.name for thread in threading.enumerate()]:
             threading.Thread(target=_close_forgotten, name=_EXIT_THREAD).start()
         _open.add(runtime)
 
