@@ -128,7 +128,7 @@ def test_a_question_outlives_its_server_and_a_person_may_say_no(tmp_path: Path) 
     assert not list((folder / "made").rglob("*.md"))  # what the paid skill makes
 
 
-@pytest.mark.parametrize("shown", [b"$ perdure server", b"$ python resume.py", b"Approve?"])
+@pytest.mark.parametrize("shown", [b"$ perdure server", b"exe_", b"$ python resume.py", b"Approve?"])
 def test_ctrl_c_ends_everything_that_was_started(shown: bytes, tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     code, screen = in_terminal(folder, (), shown, b"\x03")
