@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from node_bench import NodeBench, node_over, tool
+from node_bench import NodeBench, node_over, tool, wait_until
 from perdure import file_lock
 from perdure.core.functions import ClaimRequest, function_spec
 from perdure.core.views import StartRequest
@@ -29,6 +29,12 @@ async def left_ms(bench: NodeBench, clock: FakeClock) -> int:
     due_ms = (await bench.node.bridge.read(deadlines))["task_ms"]
     assert due_ms is not None
     return due_ms - clock.wall_ms()
+
+
+async def over(bench: NodeBench, clock: FakeClock, kind: str) -> bool:
+    """Say whether no lease of a kind lasts. Asked again: the node that begins looks too, and who looks first cuts."""
+    due_ms = (await bench.node.bridge.read(deadlines))[kind]
+    return due_ms is None or due_ms < clock.wall_ms()
 
 
 def worker_in(folder: Path, left: bytes = b"") -> WorkerInfo:
@@ -138,7 +144,7 @@ async def test_a_server_that_begins_looks_for_the_dead(tmp_path: Path, monkeypat
         assert await left_ms(bench, clock) == task.lease_ms, "it lives"
         os.close(descriptor)
         await bury(bench.node.bridge)
-        assert await left_ms(bench, clock) < 0
+        await wait_until(lambda: over(bench, clock, "task_ms"))
 
 
 @pytest.mark.both_stores
@@ -153,6 +159,4 @@ async def test_a_server_that_begins_looks_for_the_dead_who_ran_functions(
         await claim(bench, "wrk_1", start=1)
         worker_in(folder)
         await bury(bench.node.bridge)
-        due_ms = (await bench.node.bridge.read(deadlines))["owned_ms"]
-        assert due_ms is not None
-        assert due_ms < clock.wall_ms()
+        await wait_until(lambda: over(bench, clock, "owned_ms"))
