@@ -1,4 +1,5 @@
-"""An event loop in a thread of its own, for code that must go on whatever the caller's thread does."""
+"""Event loops: one in a thread of its own, for code that must go on whatever the caller's thread does, and a program's
+only one. The faster kind where it is installed."""
 
 from __future__ import annotations
 
@@ -109,6 +110,12 @@ class ServiceLoop:
         self._started.set()
         if not self._over:
             await self._until.wait()
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """Run a program's main coroutine in this thread, as `asyncio.run` does."""
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        return runner.run(main)
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -31,7 +31,7 @@ LAYERS: dict[str, str] = {
     "client": EDGE,
     "worker": f"{EDGE} service_loop client agent flow mailbox",
     "server": f"{EDGE} store engine flow agent rooms doors models toolbox worker service_loop mailbox",
-    "testing": f"{WHOLE} engine flow shared_store",
+    "testing": f"{WHOLE} engine flow service_loop shared_store",
     "service_loop": "errors",
     "mailbox": "",
     "upkeep": "errors core version failpoints system file_lock lasting store engine",
@@ -43,7 +43,7 @@ LAYERS: dict[str, str] = {
     "__init__": "errors core version agent client flow toolbox runtime",
     "__main__": "cli",
     "demo": f"{WHOLE} rooms.verify testing runtime __init__",
-    "cli": f"{WHOLE} doors rooms.verify testing runtime shared_store upkeep database demo __init__",
+    "cli": f"{WHOLE} service_loop doors rooms.verify testing runtime shared_store upkeep database demo __init__",
 }
 """Every package and module of the top level, and what it may import beside itself. `a.b` allows one module of `a`."""
 

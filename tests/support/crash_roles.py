@@ -33,8 +33,8 @@ from perdure.models.recorded import reply_from_json, request_to_json
 from perdure.server.executor import ExecutorOptions
 from perdure.server.node import Node, Parts
 from perdure.server.options import ServeOptions
-from perdure.server.serve import Ready, run, serve
-from perdure.service_loop import ServiceLoop
+from perdure.server.serve import Ready, serve
+from perdure.service_loop import ServiceLoop, run
 from perdure.shared_store import open_node
 from perdure.store.postgres import open_postgres
 from perdure.system import SystemClock, SystemRandom

@@ -25,8 +25,9 @@ from perdure.models.port import Models
 from perdure.models.scripted import Script, call, say
 from perdure.server.node import Node, Parts
 from perdure.server.options import ServeOptions
-from perdure.server.serve import Ready, run, serve
+from perdure.server.serve import Ready, serve
 from perdure.server.tool_source import tools_by
+from perdure.service_loop import run
 from perdure.system import SystemClock, SystemRandom
 from which_store import own_store, store_at
 

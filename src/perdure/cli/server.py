@@ -228,7 +228,7 @@ def _open(plan: Plan) -> tuple[Node, str]:
 
 def _run(plan: Plan, node: Node, shown: str) -> int:
     """Serve until a signal; return how many tools could not be stopped. However it ends, the node is closed."""
-    from perdure.server.serve import run
+    from perdure.service_loop import run
 
     try:
         options = replace(plan.options, state_file=_state_file(node))

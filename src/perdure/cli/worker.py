@@ -63,7 +63,7 @@ def worker(
     """
     from perdure import log
     from perdure.core.work import LEASE_MS
-    from perdure.server.serve import run
+    from perdure.service_loop import run
     from perdure.wire.worker_lock import default_folder
     from perdure.worker.declared import sorted_out
     from perdure.worker.functions import FUNCTION_SLOTS

@@ -11,9 +11,9 @@ import contextlib
 import signal
 import socket
 import threading
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import uvicorn
 
@@ -33,8 +33,6 @@ from perdure.wire import state_file
 from perdure.wire.state_file import ServerState
 
 log = get_log("perdure.serve")
-
-T = TypeVar("T")
 
 _TICKS_PER_LOOK = 10
 """The server ticks ten times a second; connections are looked at once."""
@@ -102,18 +100,6 @@ async def serve_at(
     await server.run_until(stop, listener, lambda: None)
     if backend.failure is not None:
         raise backend.failure
-
-
-def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run a server's main coroutine, on the fastest loop that is installed."""
-    try:
-        import uvloop  # noqa: PLC0415 - not there on Windows
-    except ImportError:
-        factory = None
-    else:
-        factory = uvloop.new_event_loop
-    with asyncio.Runner(loop_factory=factory) as runner:
-        return runner.run(main)
 
 
 class _Server(uvicorn.Server):

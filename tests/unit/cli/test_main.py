@@ -191,6 +191,16 @@ def test_help_loads_nothing_heavy() -> None:
     assert "executions" in done.stdout
 
 
+def test_a_worker_loads_nothing_of_a_server() -> None:
+    program = (
+        "import sys; from perdure.cli.main import run; code = run(['worker', 'no_such_module:x']); "
+        "servers = ('fastapi', 'uvicorn', 'psycopg', 'perdure.server', 'perdure.engine', 'perdure.store'); "
+        "print(code, 'perdure.worker.main' in sys.modules, *[name for name in servers if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["2", "True"], done.stderr
+
+
 def test_completion_knows_every_noun(monkeypatch: pytest.MonkeyPatch) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "perdure", "--show-completion", "bash"], check=False, capture_output=True, text=True

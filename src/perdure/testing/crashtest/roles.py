@@ -19,8 +19,9 @@ from perdure.models.catalog import Catalog
 from perdure.server.executor import ExecutorOptions
 from perdure.server.node import Parts
 from perdure.server.options import ServeOptions
-from perdure.server.serve import Ready, run, serve
+from perdure.server.serve import Ready, serve
 from perdure.server.tool_source import tools_by
+from perdure.service_loop import run
 from perdure.shared_store import open_node
 from perdure.system import SystemClock, SystemRandom
 from perdure.testing.crashtest.bodies import watched
