@@ -32,7 +32,7 @@ from perdure.system import SystemClock, SystemRandom
 from perdure.worker.loop import Worker
 
 BAR = 2.0
-QUERIES = frozenset({"rows", "row", "run", "many", "each"})
+QUERIES = frozenset({"rows", "row", "run", "many", "put", "each"})
 STATISTICS = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()"
 SETTLE_SECONDS = 5.0
 

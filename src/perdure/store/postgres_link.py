@@ -5,10 +5,11 @@ Only this and `postgres_refusals` import psycopg. Knows nothing of what a transa
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cache
-from typing import Any, cast
+from operator import attrgetter
+from typing import Any, TypeVar, cast
 
 import psycopg
 from psycopg import errors as pg
@@ -24,6 +25,8 @@ from perdure.errors import InternalError, InvalidInput
 from perdure.store.postgres_refusals import not_let_in, refusal
 from perdure.store.protocol import Again, Params, Row
 from perdure.store.sql_store import Query, bad_value, missing, parse
+
+T = TypeVar("T")
 
 _DEFAULTS = {
     "connect_timeout": "5",
@@ -49,6 +52,10 @@ _SETTINGS = {
 }
 _WEAK_COMMITS = ("off", "local", "remote_write")
 """Values of synchronous_commit with which an acknowledged commit can be lost."""
+
+_Statement = tuple[Query, Sequence[Params]]
+_WRONG = (psycopg.Error, ValueError, OverflowError)
+"""What psycopg raises for a statement or a value of it."""
 
 _CLOCK = "SELECT CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT) AS now_ms"
 _MIGRATION_LOCK = int.from_bytes(b"perdure", "big")
@@ -111,6 +118,8 @@ class PostgresLink:
         """The company that the open transaction's wall lets through."""
         self._queries = queries
         self._database = database
+        self._put: list[_Statement] = []
+        """To be sent before whatever comes next."""
 
     @property
     def version(self) -> int:
@@ -127,34 +136,46 @@ class PostgresLink:
         self._local = settings
 
     def rows(self, query: str, **params: Any) -> list[Row]:
-        found = self._find(query)
-        try:
-            return cast("list[Row]", self._database.execute(found.sql.encode(), params).fetchall())
-        except (psycopg.Error, ValueError, OverflowError) as error:
-            raise self._refusal(error, found, params) from error
+        return self._run(query, params, _all)
 
     def row(self, query: str, **params: Any) -> Row | None:
         rows = self.rows(query, **params)
         return rows[0] if rows else None
 
     def run(self, query: str, **params: Any) -> int:
-        found = self._find(query)
-        try:
-            return self._database.execute(found.sql.encode(), params).rowcount
-        except (psycopg.Error, ValueError, OverflowError) as error:
-            raise self._refusal(error, found, params) from error
+        return self._run(query, params, attrgetter("rowcount"))
 
     def many(self, query: str, params: Sequence[Params]) -> None:
-        self._run_all(query, params, returning=False)
+        self.put([(query, params)], last=False)
+
+    def put(self, statements: Sequence[tuple[str, Sequence[Params]]], *, last: bool) -> None:
+        self._put += [(self._find(query), params) for query, params in statements]
+        if not last:
+            self._send()
 
     def each(self, query: str, params: Sequence[Params]) -> list[list[Row]]:
-        return self._run_all(query, params, returning=True)
+        self._send()
+        found = self._find(query)
+        results: list[list[Row]] = []
+        if not params:
+            return results
+        try:
+            with self._database.cursor() as cursor:
+                cursor.executemany(found.sql.encode(), params, returning=True)
+                more: bool | None = True
+                while more:
+                    results.append(_all(cursor) if cursor.description else [])
+                    more = cursor.nextset()
+        except _WRONG as error:
+            raise self._refusal(error, (found, params)) from error
+        return results
 
     def execute(self, sql: str, params: Params | None = None) -> list[Row]:
         """Run one statement of the store's own, with errors told like those of queries."""
+        self._send()
         try:
             cursor = self._database.execute(sql.encode(), params)
-            return cast("list[Row]", cursor.fetchall()) if cursor.description else []
+            return _all(cursor) if cursor.description else []
         except psycopg.Error as error:
             raise refusal(error, self.address.shown) from error
 
@@ -166,13 +187,14 @@ class PostgresLink:
     def begin(self) -> int:
         """Open a transaction and read the database's clock, in one round trip."""
         self._speaks_for = ""
+        self._put.clear()
         try:
             with self._database.pipeline():
                 # Whatever the administrator's default is. Named locks and guards do the rest.
                 self._database.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
                 self._set_local()
                 clock = self._database.execute(_CLOCK)
-            return cast("list[Row]", clock.fetchall())[0]["now_ms"]
+            return _all(clock)[0]["now_ms"]
         except psycopg.Error as error:
             raise refusal(error, self.address.shown) from error
 
@@ -191,16 +213,15 @@ class PostgresLink:
             self._database.execute(_settings(self._local, only_here=True).encode(), self._local)
 
     def commit(self) -> None:
-        """Commit. Raises Again if the answer was lost: then it may have happened."""
-        try:
-            done = self._database.execute("COMMIT").statusmessage
-        except psycopg.Error as error:
-            raise refusal(error, self.address.shown) from error
+        """Commit, in one round trip with what was put last. Raises Again if the answer was lost: then it may have
+        happened."""
+        done = self._send(b"COMMIT")
         if done != "COMMIT":
             raise InternalError("a statement failed and its error was swallowed: nothing was committed", code="bad_sql")
 
     def roll_back(self) -> bool:
         """End whatever is open. False if the connection is of no more use."""
+        self._put.clear()
         if self._database.closed:
             return False
         try:
@@ -219,30 +240,41 @@ class PostgresLink:
         except KeyError:
             raise missing(self._queries, query) from None
 
-    def _run_all(self, query: str, params: Sequence[Params], *, returning: bool) -> list[list[Row]]:
+    def _run(self, query: str, params: Params, told: Callable[[psycopg.Cursor[DictRow]], T]) -> T:
+        self._send()
         found = self._find(query)
-        results: list[list[Row]] = []
-        if not params:
-            return results
         try:
-            with self._database.cursor() as cursor:
-                cursor.executemany(found.sql.encode(), params, returning=returning)
-                more: bool | None = returning
-                while more:
-                    results.append(cast("list[Row]", cursor.fetchall()) if cursor.description else [])
-                    more = cursor.nextset()
-        except (psycopg.Error, ValueError, OverflowError) as error:
-            raise self._refusal(error, found, *params) from error
-        return results
+            return told(self._database.execute(found.sql.encode(), params))
+        except _WRONG as error:
+            raise self._refusal(error, (found, [params])) from error
 
-    def _refusal(self, error: Exception, query: Query, *params: Params) -> Exception:
+    def _send(self, end: bytes = b"") -> str | None:
+        """Send what was put and, with it, the transaction's end; return what the database says to that."""
+        if not self._put and not end:
+            return None
+        put, self._put = self._put, []
+        try:
+            with self._database.pipeline() if put else nullcontext():
+                for query, params in put:
+                    self._database.cursor().executemany(query.sql.encode(), params)
+                done = self._database.execute(end) if end else None
+        except _WRONG as error:
+            raise self._refusal(error, *put) from error
+        return done and done.statusmessage
+
+    def _refusal(self, error: Exception, *sent: _Statement) -> Exception:
+        names = ", ".join(query.name for query, _ in sent)
         if isinstance(error, pg.ReadOnlySqlTransaction) and self.reads_only:
-            return InternalError(f"query {query.name} writes, and was run by a reader: {error}", code="bad_sql")
-        if isinstance(error, psycopg.Error) and not isinstance(error, psycopg.DataError):
-            return refusal(error, self.address.shown, query.name)
+            return InternalError(f"query {names} writes, and was run by a reader: {error}", code="bad_sql")
+        if isinstance(error, psycopg.Error) and not (sent and isinstance(error, psycopg.DataError)):
+            return refusal(error, self.address.shown, names)
         # A value that psycopg would not send, or the database not take.
-        wrong = [bad_value(query.name, one, query.params) for one in params]
+        wrong = [bad_value(query.name, one, query.params) for query, params in sent for one in params]
         return next((found for found in wrong if isinstance(found, InvalidInput)), wrong[0])
+
+
+def _all(cursor: psycopg.Cursor[DictRow]) -> list[Row]:
+    return cast("list[Row]", cursor.fetchall())
 
 
 def connect(address: Address, queries: Mapping[str, Query], *, writes: bool, lasting: bool = True) -> PostgresLink:

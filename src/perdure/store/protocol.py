@@ -69,6 +69,11 @@ class Connection(Reads, Protocol):
         """Run the named statement once for each of `params`, in order, in as few round trips as the database allows."""
         ...
 
+    def put(self, statements: Sequence[tuple[str, Sequence[Params]]], *, last: bool) -> None:
+        """Run several as `many` does, in order. The `last` ones may go with the commit: an error of theirs is raised by
+        what comes next, be that another statement or the commit."""
+        ...
+
     def each(self, query: str, params: Sequence[Params]) -> list[list[Row]]:
         """Like `many`, and return the rows that each run gave, in order."""
         ...

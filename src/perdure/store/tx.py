@@ -179,18 +179,24 @@ class Tx:
 
     def flush(self) -> list[Note]:
         """Write what there is to write; return the hints to give once committed."""
-        self.write_out()
+        self.write_out(last=True)
         news = [Note("events", execution, rows=tuple(events)) for execution, events in self._written.items()]
         return [*news, *self._notes.values()]
 
-    def write_out(self) -> None:
+    def write_out(self, *, last: bool = False) -> None:
         """Write new and changed executions and the appended events, so that queries find them."""
         self.end_operation()
         self._chain()
-        self.many("insert_execution", [params_of(row) for row in sorted(self._created, key=lambda row: row.ref)])
-        self._write_back({row.id for row in self._created})
-        self.many("insert_event", [event for events in self._events.values() for event in events])
-        self.many("insert_evidence", [said for rows in self._evidence.values() for said in rows])
+        grown, changed = self._write_back({row.id for row in self._created})
+        wanted = {
+            "insert_execution": [params_of(row) for row in sorted(self._created, key=lambda row: row.ref)],
+            "advance_execution": grown,
+            "update_execution": changed,
+            "insert_event": [event for events in self._events.values() for event in events],
+            "insert_evidence": [said for rows in self._evidence.values() for said in rows],
+        }
+        if statements := [(query, params) for query, params in wanted.items() if params]:
+            self._connection.put(statements, last=last)
         written = (*self._events.values(), *self._evidence.values())
         # One letter is looked for at eight times the speed of a word, and hardly any text has it.
         if referring := [row for rows in written for row in rows if "$" in row["data"] and MARK in row["data"]]:
@@ -201,8 +207,9 @@ class Tx:
         self._events.clear()
         self._evidence.clear()
 
-    def _write_back(self, created: Container[str]) -> None:
-        """Write what changed of executions that were there before; all of them are from here on what the table has."""
+    def _write_back(self, created: Container[str]) -> tuple[list[Params], list[Params]]:
+        """Return what to write of executions that were there before: where only the log grew, and where more changed.
+        All of them are from here on what the table has."""
         grown: list[Params] = []
         changed: list[Params] = []
         for row in self._executions.values():
@@ -213,8 +220,7 @@ class Tx:
                 else:
                     changed.append(params_of(row))
             row.changed, row.stored = False, standing
-        self.many("advance_execution", grown)
-        self.many("update_execution", changed)
+        return grown, changed
 
     def _chain(self) -> None:
         """Give each new row its hash. Last of all, so that a row is hashed once, however the batch came about."""

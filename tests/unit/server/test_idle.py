@@ -44,7 +44,7 @@ class Counted:
     counting: Counting
 
     def __getattr__(self, name: str) -> Any:
-        if name in {"rows", "row", "run", "many", "each"}:
+        if name in {"rows", "row", "run", "many", "put", "each"}:
             self.counting.queries += 1
         return getattr(self.inner, name)
 

@@ -100,6 +100,14 @@ class SharingContract(Contract):
             database.cut()
         assert keys_in(store) == []
 
+    def test_what_goes_with_the_commit_is_asked_for_again_too(self, database: Database, store: Store) -> None:
+        row = {"company": "default", "start_key": "b", "execution": "exe_1"}
+        with pytest.raises(Again), store.write() as connection:
+            put_key(connection, "a")
+            connection.put([("contract_put_key", [row])], last=True)
+            database.cut()
+        assert keys_in(store) == []
+
     def test_the_writer_does_not_notice_a_connection_that_died(self, database: Database, store: Store) -> None:
         (row,) = put_executions(store, "exe_1")
         writer = ThreadedWriter(store)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perdure.core import states
-from perdure.errors import InternalError, StoreFailed
+from perdure.errors import InternalError, InvalidInput, StoreFailed
 from perdure.store.protocol import Ref, Store
 from perdure.store.tx import Tx
 from perdure.testing.store_contract.database import Contract, Database, keys_in, put_executions, put_key
@@ -44,6 +44,18 @@ class TransactionContract(Contract):
             )
         assert caught.value.code == "constraint"
         assert keys_in(store) == ["a"]
+
+    @pytest.mark.parametrize("last", [False, True])
+    def test_what_cannot_be_put_leaves_nothing(self, store: Store, last: bool) -> None:
+        with store.write() as connection:
+            put_key(connection, "a")
+        for taken, code in (("a", "constraint"), ("nul\0", "unstorable")):
+            rows = [{"company": "default", "start_key": key, "execution": "exe_2"} for key in ("b", taken, "c")]
+            with pytest.raises((InternalError, InvalidInput)) as caught, store.write() as connection:
+                put_key(connection, "before")
+                connection.put([("contract_insert_key", rows), ("contract_put_key", rows)], last=last)
+            assert caught.value.code == code
+            assert keys_in(store) == ["a"]
 
     def test_a_number_in_a_log_is_given_once(self, store: Store) -> None:
         (row,) = put_executions(store, "exe_1")
