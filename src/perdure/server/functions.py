@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter, OrderedDict
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
@@ -41,7 +42,7 @@ from perdure.engine.record import News, Record, lost, record
 from perdure.errors import InvalidInput, LeaseLost, NotFound, PerdureError, UserError
 from perdure.server.direct import read_definition
 from perdure.server.direct_blobs import DirectBlobs
-from perdure.server.hub import DRAINING
+from perdure.server.hub import DRAINING, stirred
 from perdure.server.journal import DirectJournal
 from perdure.store.protocol import Reads, Ref
 from perdure.store.tx import Note
@@ -60,6 +61,17 @@ _TOLD = 10_000
 
 Speaking = Callable[[str], AbstractContextManager[Callable[[Sequence[Event]], None]]]
 """`DirectFunctionSource.speaking`."""
+
+
+@dataclass(slots=True)
+class _Poll:
+    """What a waiting claim is told."""
+
+    stir: asyncio.Event = field(default_factory=asyncio.Event)
+    """To look at: news, or executions."""
+    ready: bool = False
+    """Whether some became ready. Each step of each execution stirs, and to ask the store each time would cost as much
+    as the step."""
 
 
 class DirectFunctionSource(DirectBlobs):
@@ -82,7 +94,7 @@ class DirectFunctionSource(DirectBlobs):
         clock = self._node.parts.clock
         until_ms = clock.monotonic_ms() + wait_seconds * 1000
         heard: dict[str, int] = {}
-        async with self._listening(request, heard) as stir:
+        async with self._listening(request, heard) as poll:
             heard.update(await self._latest(request.watch))
             claimed = await self._claim(request)
             while True:
@@ -90,12 +102,13 @@ class DirectFunctionSource(DirectBlobs):
                 left = (until_ms - clock.monotonic_ms()) / 1000
                 if claimed or news or left <= 0 or self._node.draining:
                     return Claims(tuple(self._given(one, request.lease_ms) for one in claimed), news)
-                try:
-                    await asyncio.wait_for(stir.wait(), min(left, POLL_SECONDS))
-                except TimeoutError:
+                hinted = await stirred(poll.stir, min(left, POLL_SECONDS))
+                if not hinted:
                     heard.update(await self._latest(request.watch))
-                stir.clear()  # before looking: what becomes ready meanwhile must wake us
-                claimed = await self._claim(request) if request.slots else []
+                claim = request.slots and (poll.ready or not hinted)
+                poll.stir.clear()  # before looking: what becomes ready meanwhile must wake us
+                poll.ready = False
+                claimed = await self._claim(request) if claim else []
 
     async def renew(self, worker: str, held: Sequence[HeldExecution], lease_ms: int) -> list[Answer]:
         """Prolong ownerships; `lease_lost` tells the holder to stop."""
@@ -215,22 +228,23 @@ class DirectFunctionSource(DirectBlobs):
         return await self._bridge.run(claim_lanes, ClaimLanes(self._company, request))
 
     @asynccontextmanager
-    async def _listening(self, request: ClaimRequest, heard: dict[str, int]) -> AsyncGenerator[asyncio.Event]:
-        stir = asyncio.Event()
+    async def _listening(self, request: ClaimRequest, heard: dict[str, int]) -> AsyncGenerator[_Poll]:
+        poll = _Poll()
 
         def hear(note: Note) -> None:
             if note.rows:
                 heard[note.key] = note.rows[-1]["seq"]
-            stir.set()
+            poll.ready = poll.ready or note.topic == "ready"
+            poll.stir.set()
 
         ready = [("ready", lane.name) for lane in request.lanes] if request.slots else []
         topics = [DRAINING, *ready, *(("events", execution) for execution in request.watch)]
-        self._polls[stir] = None
+        self._polls[poll.stir] = None
         try:
             with self._node.hub.listening(topics, hear):
-                yield stir
+                yield poll
         finally:
-            self._polls.pop(stir, None)
+            self._polls.pop(poll.stir, None)
 
     async def _latest(self, watch: Mapping[str, int]) -> dict[str, int]:
         """Return how far the logs of watched executions go. Polling is the truth; hints may be lost."""

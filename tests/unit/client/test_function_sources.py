@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from http_server import Server, serving
+from perdure import failpoints
 from perdure.client.functions import HttpFunctionSource
 from perdure.core import codec
 from perdure.core.functions import ClaimedExecution, ClaimRequest, Claims, Entry, HeldExecution, function_spec
@@ -94,6 +95,20 @@ async def test_a_claim_waits_for_the_first_one(hall: Hall) -> None:
     execution = await hall.start()
     async with asyncio.timeout(PATIENCE):
         assert [one.execution for one in (await asking).executions] == [execution]
+
+
+async def test_steps_of_others_do_not_send_a_waiting_claim_to_the_store(hall: Hall, tmp_path: Path) -> None:
+    one = await hall.claimed()
+    journal = hall.journal(one)
+    failpoints.arm("", str(tmp_path / "passed"))
+    asking = asyncio.create_task(hall.ask(wait_seconds=PATIENCE, watch={one.execution: 1}))
+    for number in range(30):
+        await journal.record(1 + number, [step(f"a{number}")])
+    execution = await hall.start()
+    async with asyncio.timeout(PATIENCE):
+        assert [one.execution for one in (await asking).executions] == [execution]
+    assert failpoints.passes()["record.before_commit"] >= 30
+    assert failpoints.passes()["claim_lanes.before_commit"] <= 3
 
 
 async def test_the_same_nonce_gets_the_same_executions(hall: Hall) -> None:
