@@ -200,6 +200,7 @@ def _open(plan: Plan) -> tuple[Node, str]:
     from perdure.core.delivery import floor_of
     from perdure.database import is_address, open_database
     from perdure.models.catalog import Catalog
+    from perdure.models.guarded import ANSWER_BYTES
     from perdure.models.vectors import installed_embedder
     from perdure.server.executor import ExecutorOptions
     from perdure.server.node import Parts
@@ -207,7 +208,7 @@ def _open(plan: Plan) -> tuple[Node, str]:
     from perdure.system import SystemClock, SystemRandom
     from perdure.toolbox.guarded_http import GuardedTransport
 
-    guard = partial(GuardedTransport, plan.tools.outbound)
+    guard = partial(GuardedTransport, plan.tools.outbound, max_bytes=ANSWER_BYTES)
     models = Catalog(scripted=_demo_scripts(plan) | plan.scripts, guard=guard)
     options = ExecutorOptions(lease_ms=plan.lease_ms, delivery_floor=floor_of(plan.delivery_floor))
     parts = Parts(

@@ -109,7 +109,16 @@ def _said(error: Exception) -> str:
         said = cast("dict[str, Any]", inner).get("message") if isinstance(inner, dict) else inner
         if isinstance(said, str) and said:
             return said[:LONGEST_QUOTE].rstrip(".")
-    return (str(error) or type(error).__name__)[:LONGEST_QUOTE].rstrip(".")
+    words = (str(error) or type(error).__name__).rstrip(".")
+    if getattr(error, "status_code", None) is None and (why := str(_first_cause(error))) not in words:
+        words += f": {why}"  # of a connection that failed the libraries say no more than that
+    return words[:LONGEST_QUOTE].rstrip(".")
+
+
+def _first_cause(error: BaseException) -> BaseException:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
 
 
 def _fix(kind: ModelFailure, error: Exception, request: ModelRequest, provider: Provider) -> str:

@@ -16,6 +16,10 @@ Guard = Callable[[], Any]
 """Makes a transport of httpx2's that connects to public addresses alone, each checked as it is connected to."""
 
 
+ANSWER_BYTES = 32_000_000
+"""Of one answer from such an address: more than any model says, and less than would take a server's memory."""
+
+
 def refused(request: ModelRequest, error: PermanentError) -> ModelError:
     """Return what is said of an address that the guard does not connect to."""
     return ModelError("rejected", f"{request.model}: {error.message}", maybe_billed=False)

@@ -5,6 +5,7 @@ Nothing is stored here: waits above `LONGEST_WAIT_SECONDS` are handed back for a
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -20,6 +21,9 @@ REQUESTS_AT_BASE_URL = 1
 
 LONGEST_WAIT_SECONDS = 20.0
 """A longer wish of the provider is not slept through."""
+
+MOST_WAIT_SECONDS = 86_400.0
+"""A day: who asks for more is asked again after it. One absurd header must not park an execution for years."""
 
 PAUSES_SECONDS = (2.0, 8.0)
 """Before the second and the third request, when the provider names no wait."""
@@ -85,9 +89,10 @@ async def call_model(port: ModelPort, request: ModelRequest, *, clock: Clock, al
     """Return what became of one model step; never raises `ModelError`.
 
     A rate limit, an overload, a server failure, a broken stream and a time-out are tried again, up to `REQUESTS` in
-    all. `Retry-After` is waited for exactly, up to `LONGEST_WAIT_SECONDS`. `already_tried` is the number of requests
-    that earlier owners of this step may have made: they use up second tries, but one request is always made, because
-    a step whose request was in flight when its process died has to be asked again.
+    all. `Retry-After` is waited for exactly: here up to `LONGEST_WAIT_SECONDS`, in all up to `MOST_WAIT_SECONDS`.
+    `already_tried` is the number of requests that earlier owners of this step may have made: they use up second tries,
+    but one request is always made, because a step whose request was in flight when its process died has to be asked
+    again.
     """
     limit = REQUESTS_AT_BASE_URL if request.base_url is not None else REQUESTS
     made = already_tried
@@ -121,8 +126,8 @@ def _next(failures: list[Failure], made: int, limit: int) -> float | RetryLater 
         tries = "after 1 request" if made == 1 else f"after {made} requests"
         owner = " (one request only at a base_url of the agent)" if limit == REQUESTS_AT_BASE_URL else ""
         return Refused(last.kind, f"{last.message} Given up {tries}{owner}.", made, past)
-    if last.retry_after is None:
+    if last.retry_after is None or math.isnan(last.retry_after):
         return PAUSES_SECONDS[min(made, len(PAUSES_SECONDS)) - 1]
     if last.retry_after > LONGEST_WAIT_SECONDS:
-        return RetryLater(last.retry_after, made, last.message, past)
+        return RetryLater(min(last.retry_after, MOST_WAIT_SECONDS), made, last.message, past)
     return float(last.retry_after)

@@ -231,12 +231,25 @@ async def _answer(
     if not response.headers.get("content-type", "").startswith(PIECES):
         yield reply_from_json(decode(await response.aread()))
         return
-    async for line in response.aiter_lines():
+    async for line in _lines(response):
         part = _part(line)
         yield part
         if isinstance(part, ModelReply):
             return
     raise ValueError("its pieces ended before a reply")
+
+
+async def _lines(response: httpx2.Response) -> AsyncGenerator[bytes]:
+    """Yield what stands between newlines. `aiter_lines` cuts at others too, which text in JSON may hold as it is."""
+    rest: list[bytes] = []
+    async for piece in response.aiter_bytes():
+        *ended, last = piece.split(b"\n")
+        for line in ended:
+            yield b"".join((*rest, line))
+            rest = []
+        rest.append(last)
+    if any(rest):
+        yield b"".join(rest)
 
 
 @contextmanager
@@ -256,7 +269,7 @@ def _reached(request: ModelRequest, address: str) -> Generator[None]:
         raise ModelError("transient", f"{request.model}: {address} sent no reply: {error}.") from error
 
 
-def _part(line: str) -> TextDelta | ModelReply:
+def _part(line: bytes) -> TextDelta | ModelReply:
     """Return what one line of an answer in pieces says. Raises `ValueError`."""
     said = decode(line)
     if isinstance(said, dict):
@@ -265,7 +278,7 @@ def _part(line: str) -> TextDelta | ModelReply:
             return TextDelta(text)
         if "reply" in fields:
             return reply_from_json(fields["reply"])
-    raise ValueError(f"expected a line with text or reply, found {line[:80]!r}")
+    raise ValueError(f"expected a line with text or reply, found {line[:80].decode(errors='replace')!r}")
 
 
 def _refusal(request: ModelRequest, address: str, response: httpx2.Response) -> ModelError:

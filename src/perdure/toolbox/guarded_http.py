@@ -118,7 +118,8 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     """Makes each request on a connection of its own, to an address that was checked. Ignores proxies."""
 
     def __init__(self, outbound: Outbound, resolve: Resolve = resolve, *, max_bytes: int | None = None) -> None:
-        """`max_bytes` of any answer, which is then never unpacked; None leaves both to whoever reads it."""
+        """`max_bytes` of any answer, which is then asked for unpacked and never unpacked; None leaves both to whoever
+        reads it."""
         self._outbound, self._resolve, self._max_bytes = outbound, resolve, max_bytes
         # Connections are not kept: they are told apart by address, and two names may share one.
         limits = httpx2.Limits(max_keepalive_connections=0)
@@ -129,6 +130,8 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         host = request.url.raw_host.decode("ascii")
         if request.url.scheme not in ("http", "https"):
             raise AddressRefused(f"{request.url.scheme}://{host}: only http and https are served.")
+        if self._max_bytes is not None:
+            request.headers["accept-encoding"] = "identity"
         port = request.url.port or (443 if request.url.scheme == "https" else 80)
         failed: httpx2.ConnectError | httpx2.ConnectTimeout | None = None
         for address in await self._addresses(host, port):
@@ -144,8 +147,8 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     def _bounded(self, response: httpx2.Response) -> httpx2.Response:
         if self._max_bytes is not None and isinstance(response.stream, httpx2.AsyncByteStream):
             response.stream = _Bounded(response.stream, self._max_bytes)
-            # Whoever asks through here asks for it as it is. A few bytes that are packed, and packed again, unpack to
-            # more than any memory holds.
+            # It was asked for as it is. A few bytes that are packed, and packed again, unpack to more than any memory
+            # holds.
             response.headers.pop("content-encoding", None)
         return response
 
@@ -170,13 +173,13 @@ class _Bounded(httpx2.AsyncByteStream):
     """A body that ends in an error where it is longer than it may be."""
 
     def __init__(self, stream: httpx2.AsyncByteStream, most: int) -> None:
-        self._stream, self._left = stream, most
+        self._stream, self._most, self._left = stream, most, most
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for chunk in self._stream:
             self._left -= len(chunk)
             if self._left < 0:
-                raise httpx2.ReadError("the answer is longer than this server takes")
+                raise httpx2.ReadError(f"the answer is longer than {self._most:,} bytes, which is what is taken of one")
             yield chunk
 
     async def aclose(self) -> None:

@@ -130,6 +130,19 @@ async def test_an_address_that_the_operator_names_too_is_asked_without_a_guard(
     await models.aclose()
 
 
+@pytest.mark.anyio
+@pytest.mark.parametrize("model", ["openai/x", "any-name", "scripted/x"])
+async def test_a_guarded_answer_has_a_bound(anyio_backend: str, script_server: ScriptServer, model: str) -> None:
+    guard = partial(GuardedTransport, Outbound(allow_private=True), max_bytes=10_000)
+    models = Catalog(environ={"OPENAI_API_KEY": "k"}, guard=guard)
+    script_server.answer = lambda _body: (200, {"content-type": "application/json"}, completion("x" * 20_000))
+    request = ModelRequest(model, "", ASKED, base_url=script_server.url, guarded=True)
+    with pytest.raises(ModelError, match="longer than 10,000 bytes") as failure:
+        await models.request(request)
+    assert failure.value.kind == "transient"
+    await models.aclose()
+
+
 def completion(said: str) -> bytes:
     message = {"role": "assistant", "content": said}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}

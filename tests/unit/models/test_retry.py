@@ -87,6 +87,19 @@ async def test_a_longer_wish_is_handed_back_and_not_slept_through(clock: Waiting
     assert (third.requests, provider.requests, clock.slept) == (3, 3, [])
 
 
+@pytest.mark.parametrize("wish", [86_401, 99_999_999, float("inf")])
+async def test_no_wish_parks_a_step_for_more_than_a_day(clock: WaitingClock, wish: float) -> None:
+    outcome = await call_model(Provider(busy(wish)), REQUEST, clock=clock)
+    assert isinstance(outcome, RetryLater)
+    assert outcome.after_seconds == 86_400
+
+
+async def test_a_wish_that_is_no_number_is_none(clock: WaitingClock) -> None:
+    outcome = await call_model(Provider(busy(float("nan")), say("hi")), REQUEST, clock=clock)
+    assert isinstance(outcome, Replied)
+    assert clock.slept == [2]
+
+
 async def test_requests_are_numbered_with_those_of_earlier_holders(clock: WaitingClock) -> None:
     provider = Provider(busy(), say("hi"))
     await call_model(provider, REQUEST, clock=clock)

@@ -154,10 +154,10 @@ async def test_a_script_that_breaks_in_the_middle_has_not_replied() -> None:
 async def test_a_script_behind_an_address_may_tell_its_reply_in_pieces(
     remote: ScriptedModels, script_server: ScriptServer
 ) -> None:
-    lines = [{"text": "two "}, {"text": "words"}, {"reply": {"text": "two words"}}]
+    lines = [{"text": "two\u2028\x85 "}, {"text": "words"}, {"reply": {"text": "two words"}}]
     request = ModelRequest("scripted/far", "", ASKED, base_url=script_server.url)
     whole = replace(say("two words"), model="scripted/far")
-    answer = [json.dumps(line) for line in lines]
+    answer = [json.dumps(line, ensure_ascii=False) for line in lines]
 
     def given(count: int) -> None:
         body = "".join(f"{line}\n" for line in answer[:count]).encode()
@@ -165,7 +165,7 @@ async def test_a_script_behind_an_address_may_tell_its_reply_in_pieces(
 
     given(3)
     assert remote.streams(request)
-    assert await told(remote, request) == ["two ", "words", whole]
+    assert await told(remote, request) == ["two\u2028\x85 ", "words", whole]
     assert await remote.request(request) == whole
     for count in range(3):
         given(count)

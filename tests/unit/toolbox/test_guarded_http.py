@@ -7,7 +7,7 @@ import gzip
 import httpx2
 import pytest
 
-from answering_server import Says, answering
+from answering_server import Says, Seen, answering
 from perdure.toolbox.guarded_http import (
     AddressRefused,
     GuardedTransport,
@@ -114,7 +114,14 @@ async def test_an_answer_with_a_bound_is_taken_as_it_is() -> None:
     """Packed twice, ten kilobytes hold ten gigabytes: whoever unpacks them has no memory left."""
     packed = gzip.compress(gzip.compress(bytes(10_000_000)))
     says = Says(body=packed, headers={"Content-Encoding": "gzip, gzip"})
-    async with answering(lambda _seen: says) as server:
+    asked: list[str] = []
+
+    def answer(seen: Seen) -> Says:
+        asked.append(seen.headers.get("accept-encoding", ""))
+        return says
+
+    async with answering(answer) as server:
         transport = GuardedTransport(Outbound(allow_private=True), max_bytes=len(packed))
         async with httpx2.AsyncClient(transport=transport, trust_env=False) as client:
             assert (await client.get(server.url)).content == packed
+    assert asked == ["identity"]
