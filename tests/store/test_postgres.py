@@ -42,6 +42,17 @@ def socket_folder(dsn: str) -> Path:
     return Path(dsn.partition("host=")[2])
 
 
+def test_a_role_whose_connections_are_all_taken_is_no_wrong_login(postgres_database: str) -> None:
+    role = f"busy_{os.getpid()}"
+    with psycopg.connect(postgres_database, autocommit=True) as admin:
+        admin.execute(f"CREATE ROLE {role} LOGIN CONNECTION LIMIT 0".encode())
+        try:
+            with pytest.raises(Unreachable, match="too many connections for role"):
+                open_database(f"{postgres_database}&user={role}")
+        finally:
+            admin.execute(f"DROP ROLE {role}".encode())
+
+
 def test_a_commit_whose_answer_is_lost_is_run_again(postgres_database: str) -> None:
     server = socket_folder(postgres_database)
     with in_front(CuttingProxy, server) as (proxy, folder):

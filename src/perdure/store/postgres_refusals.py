@@ -19,6 +19,8 @@ _PASSES = (
 _LOGIN = ("authentication failed", "no password supplied", "role", "pg_hba.conf", "not permitted to log in")
 """Words of a refusal that only another address mends. libpq gives no code with it; in another language it counts as a
 server that does not answer."""
+_FULL = ("too many connections", "too many clients", "connection slots")
+"""Words of one that passes, though it may speak of roles: all connections are taken."""
 _BROKEN = (pg.IoError, pg.DataCorrupted, pg.IndexCorrupted)
 
 
@@ -59,7 +61,8 @@ def not_let_in(shown: str, why: str) -> Exception:
             f"{shown}: there is no such database ({why}). Create it: CREATE DATABASE … ENCODING 'UTF8'.",
             code="store_no_database",
         )
-    if ("FATAL" in why and any(word in why for word in _LOGIN)) or "no password supplied" in why:
+    refuses = "FATAL" in why and any(word in why for word in _LOGIN) and not any(word in why for word in _FULL)
+    if refuses or "no password supplied" in why:
         return InvalidInput(
             f"{shown} lets nobody in with this user and password: {why}. Mend them in the address, or put the "
             "password into PGPASSWORD or ~/.pgpass.",
