@@ -108,6 +108,15 @@ def test_a_killed_backup_leaves_no_file_of_that_name(tmp_path: Path) -> None:
     assert back_up(kept.path, tmp_path / "backup.db").report.ok
 
 
+def test_a_backup_touches_no_part_of_one_of_the_same_pid(tmp_path: Path) -> None:
+    """In containers of their own all have the same."""
+    kept = upkept.kept_store(tmp_path)
+    other = tmp_path / f".backup.db.{os.getpid()}.part"
+    other.write_bytes(b"on its way")
+    assert back_up(kept.path, tmp_path / "backup.db").report.ok
+    assert other.read_bytes() == b"on its way"
+
+
 def test_a_backup_that_finds_no_room_leaves_nothing(tmp_path: Path) -> None:
     kept = upkept.kept_store(tmp_path)
     failed = subprocess.run(

@@ -20,7 +20,7 @@ from perdure.store import aside
 from perdure.store.place import FILE_MODE
 from perdure.store.sqlite_copy import copy_plain
 from perdure.store.sqlite_link import SqliteLink, refusal
-from perdure.system import SystemClock
+from perdure.system import SystemClock, SystemRandom
 from perdure.upkeep.checking import Report, check_store
 from perdure.upkeep.place import existing_file, is_address, refuse_damaged_log, view
 
@@ -48,7 +48,7 @@ def back_up(where: str | os.PathLike[str], target: str | os.PathLike[str]) -> Ba
     """Copy a store into a new file, 0600, on the disk when this returns, and checked as `check_store` does.
 
     Reads through a connection that cannot write: a server on the store goes on meanwhile, and its log grows until the
-    copy is done. Killed anywhere, it leaves at most a file `.NAME.PID.part` beside the target. Raises InvalidInput
+    copy is done. Killed anywhere, it leaves at most a file `.NAME.XXXXXXXX.part` beside the target. Raises InvalidInput
     (`backup_exists`, `backup_unwritable`, `not_sqlite`, and as `view`); StoreFailed (`backup_wrong`) if what was copied
     does not hold: the store itself is then to be looked at with `check_store`.
     """
@@ -61,7 +61,7 @@ def back_up(where: str | os.PathLike[str], target: str | os.PathLike[str]) -> Ba
     source, place = existing_file(where), _new_file(target)
     refuse_damaged_log(source)
     made_ms = SystemClock().wall_ms()
-    part = place.with_name(f".{place.name}.{os.getpid()}.part")
+    part = place.with_name(f".{place.name}.{SystemRandom().token(4).hex()}.part")  # in containers, all have one pid
     try:
         copy_file(source, part, mark=f"{aside.BACKUP} {made_ms}", shown=place)
         report = check_store(part)
