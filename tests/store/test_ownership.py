@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import sqlite3
 from contextlib import closing
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure.errors import Retryable, StoreFailed, StoreInUse
+from perdure.errors import Retryable, StoreFailed, StoreFull, StoreInUse
 from perdure.store.ownership import OwnedStore, Ownership, lock_file, open_owned, read_hint
 from perdure.store.tx import Tx
 from perdure.system import SystemClock, SystemRandom
@@ -175,6 +176,18 @@ def test_a_link_leads_to_the_same_lock(path: Path, tmp_path: Path) -> None:
     with pytest.raises(StoreInUse):
         own(tmp_path / "link.db")
     first.close()
+
+
+def test_on_a_full_disk_nobody_becomes_the_owner_and_the_lock_is_free(path: Path) -> None:
+    own(path).close()
+    room = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, room[1]))
+    try:
+        with pytest.raises(StoreFull, match=r"perdure\.db\.lock: .*Free some space"):
+            Ownership.acquire(path, random=SystemRandom())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, room)
+    own(path).close()
 
 
 def test_the_lock_file_stays_and_its_content_decides_nothing(path: Path) -> None:

@@ -9,6 +9,7 @@ once: a child that outlives the owner does not keep the store.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from typing import Literal
 
 from perdure import file_lock
 from perdure.core.ports import Clock, Random
-from perdure.errors import InvalidInput, StoreInUse
+from perdure.errors import InvalidInput, StoreFailed, StoreFull, StoreInUse
 from perdure.store.place import FILE_MODE, prepare
 from perdure.store.sqlite import SqliteStore, open_sqlite
 from perdure.store.sqlite_remains import refuse_damage
@@ -85,7 +86,11 @@ class Ownership:
             descriptor = _lock(lock_file(place))
             if descriptor is not None:
                 ownership = cls(place, descriptor, random.token(16).hex())
-                ownership.announce(address)
+                try:
+                    ownership.announce(address)
+                except BaseException:
+                    ownership.forget()
+                    raise
                 return ownership
             hint = read_hint(place)
             known = hint is not None and hint == asked
@@ -99,13 +104,19 @@ class Ownership:
     def announce(
         self, address: str | None, *, key: str | None = None, kind: Kind = "unknown", alone: bool = False
     ) -> None:
-        """Write where this owner can be asked, for others to find. A key is only told in a file that is private."""
+        """Write where this owner can be asked, for others to find. A key is only told in a file that is private.
+
+        Raises StoreFull or StoreFailed, with the lock kept, if the disk does not take it.
+        """
         if self._descriptor is None:
             return
         private = os.name != "posix" or not os.fstat(self._descriptor).st_mode & 0o077
         hint = Hint(self.nonce, os.getpid(), address, key if private else None, kind, alone)
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, json.dumps(asdict(hint)).encode(), 0)
+        try:
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, json.dumps(asdict(hint)).encode(), 0)
+        except OSError as error:
+            raise _unwritten(self.place, error) from error
 
     def release(self) -> None:
         """Give the store up; its connections must be closed by now. Safe to call twice. The file stays."""
@@ -160,6 +171,15 @@ def open_owned(
         ownership.release()
         raise
     return OwnedStore(store, ownership)
+
+
+def _unwritten(place: Path, error: OSError) -> StoreFull | StoreFailed:
+    what = f"file {lock_file(place)}: {(error.strerror or str(error)).lower()}"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return StoreFull(f"{what}, where who opens a store says so. Free some space, and open it again.")
+    return StoreFailed(
+        f"{what}, where who opens a store says so: see the system's log, mend the disk, and start again."
+    )
 
 
 def lock_file(place: Path) -> Path:
