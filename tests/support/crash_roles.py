@@ -34,6 +34,7 @@ from perdure.server.executor import ExecutorOptions
 from perdure.server.node import Node, Parts
 from perdure.server.options import ServeOptions
 from perdure.server.serve import Ready, serve
+from perdure.server.server_keys import ServerKey
 from perdure.service_loop import ServiceLoop, run
 from perdure.shared_store import open_node
 from perdure.store.postgres import open_postgres
@@ -167,7 +168,8 @@ def run_server(setup: Setup) -> None:
     port = int(address.read_text(encoding="utf-8").rpartition(":")[2]) if address.exists() else 0
     clock = SkippingClock(setup.skipped_ms, setup.ahead_ms)
     models = Catalog(scripted={"incident": partial(_ask_world, setup)})
-    parts = Parts(models, clock, SystemRandom(), ExecutorOptions(lease_ms=setup.lease_ms))
+    keys = (ServerKey(b"k" * 32),) if setup.database else ()  # a file has its own beside it
+    parts = Parts(models, clock, SystemRandom(), ExecutorOptions(lease_ms=setup.lease_ms), server_keys=keys)
     node = _node(setup, parts)
 
     def ready(found: Ready) -> None:
