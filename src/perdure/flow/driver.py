@@ -88,9 +88,9 @@ class Run:
             while True:
                 if self._meter.awake:
                     await self._meter.dry()
-                self._look_up()
                 if self._heard > self.replay.last_seq and self._preview.shown is None:
                     self._take(await journal.events(self.replay.last_seq))
+                self._look_up()  # no turn of the loop from here until it waits: what rings meanwhile is not missed
                 if not self._move() and (outcome := await self._rest(journal)) is not None:
                     return outcome
         except (LeaseLost, Overtaken, Mismatch, Halt, Failed, CleanupOver, UserError) as end:

@@ -316,6 +316,27 @@ async def test_whoever_lost_it_on_the_way_out_says_so(verb: str) -> None:
         assert stage.log.kinds[-1] == "taken_over"
 
 
+@pytest.mark.usefixtures("lingering")
+@pytest.mark.parametrize(
+    ("reason", "outcome"), [(LeaseLost("gone"), "lost"), (Failed("limit_exceeded", "too long"), "ended")]
+)
+async def test_what_interrupts_a_run_while_it_reads_its_log_is_not_slept_on(reason: Any, outcome: str) -> None:
+    async def code(ctx: Context) -> None:
+        await ctx.task(task("a"))
+
+    async with driven(code) as stage:
+        await stage.until(lambda: stage.log.open())
+
+        async def gate(verb: str) -> None:
+            if verb == "events":
+                stage.run.interrupt(reason)
+
+        stage.journal.gate = gate
+        stage.log.deaf = True
+        stage.run.hint((), stage.log.append(Kind.TASK_BEGUN, "a").seq)
+        assert await asyncio.wait_for(stage.outcome, 20) == outcome
+
+
 async def test_an_append_that_the_log_refuses_for_good_sticks() -> None:
     async def code(ctx: Context) -> None:
         await ctx.task(task("a"))
