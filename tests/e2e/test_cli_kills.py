@@ -43,7 +43,7 @@ def test_a_watch_survives_the_death_of_worker_and_server(home: Home) -> None:
     server = home.serve("--lease-ms", SERVER_LEASE_MS)
     worker = home.work("cli_agents:agent", "--lease-ms", LEASE_MS)
     execution = begin(server, "gated")
-    watch = home.spawn("executions", "watch", execution, "--server", server.url)
+    watch = home.watch(execution, "--server", server.url)
     until((home.folder / "started-1").exists, "the first attempt")
 
     worker.end(signal.SIGKILL)
@@ -100,9 +100,7 @@ def test_a_worker_leaves_with_its_parent(home: Home) -> None:
 def test_ctrl_c_ends_a_watch_with_130(home: Home) -> None:
     server = home.serve()
     execution = begin(server, "pay")
-    watch = home.spawn("executions", "watch", execution)
-    assert watch.stdout is not None
-    assert execution in watch.stdout.readline()
+    watch = home.watch(execution)
     watch.send_signal(signal.SIGINT)
     told, _ = watch.communicate(timeout=PATIENCE)
     assert (watch.returncode, "Traceback" in told) == (130, False)

@@ -139,6 +139,17 @@ class Home:
             text=True,
         )
 
+    def watch(self, execution: str, *args: str) -> subprocess.Popen[str]:
+        """Begin to watch an execution; return once that is shown. All the rest is still to be read."""
+        process = self.spawn("executions", "watch", execution, *args)
+        assert process.stdout is not None
+        shown = b""
+        while not shown.endswith(b"\n"):  # byte by byte: what would be read ahead `communicate` would not give
+            shown += (byte := os.read(process.stdout.fileno(), 1))
+            assert byte, f"it ended with {process.wait(PATIENCE)}"
+        assert execution in shown.decode()
+        return process
+
     def serve(self, *args: str, port: str = "0") -> Running:
         """Start a server and return when it is ready."""
         return self._start("server", "--port", port, "--script", "by-input=cli_agents:by_input", *args)
