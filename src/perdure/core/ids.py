@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from typing import NewType
 
 from perdure.core.ports import Clock, Random
@@ -14,6 +15,7 @@ ExecutionId = NewType("ExecutionId", str)
 SHARDS = 1024
 """Fixed for ever: the shard is stored in every key. The schema can spread over partitions or clusters by it."""
 
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _ALPHABET = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", "0123456789abcdefghjkmnpqrstvwxyz")
 
 
@@ -43,7 +45,7 @@ def shard_of(execution: str) -> int:
 def check_named(**names: object) -> None:
     """Raise InvalidInput, saying what was to be named, for a name that is no text which a store can look for."""
     for what, name in names.items():
-        if not isinstance(name, str) or "\0" in name or any("\ud800" <= letter <= "\udfff" for letter in name):
+        if not isinstance(name, str) or _UNSTORABLE.search(name):
             raise not_a_name(what, name)
 
 

@@ -27,6 +27,8 @@ from perdure.store.sql_store import names
 
 PAGE = 1_000
 """Events of a log that are read at once, at most."""
+_KINDS = {str(kind): kind for kind in Kind}
+"""By their text: to ask the enum costs more than all else of decoding an event."""
 PAGE_BYTES = 4_000_000
 """How much of a log is read at once for somebody else."""
 
@@ -151,8 +153,8 @@ def _event(row: Params | Row) -> Event:
         if row["address"].__class__ is not str:
             raise TypeError("its address is no text")
         data = codec.decode(row["data"])
-        return Event(row["seq"], Kind(row["kind"]), row["address"], row["digest"], data, row["at_ms"])
-    except (ValueError, TypeError) as error:
+        return Event(row["seq"], _KINDS[row["kind"]], row["address"], row["digest"], data, row["at_ms"])
+    except (ValueError, TypeError, KeyError) as error:
         raise damaged(f"event {row['seq']} of a log, {row['kind']} at {row['address']!r},", error) from None
 
 

@@ -48,6 +48,8 @@ class Bodies:
         """By action key; without those that have said what they gave."""
         self._cancelled: set[str] = set()
         """Names of the tasks that we cancelled ourselves."""
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """Asked for once, which takes a system call."""
 
     def __bool__(self) -> bool:
         """Whether any runs."""
@@ -73,7 +75,8 @@ class Bodies:
             self._go(self._run_simulated(end, body, attempt), attempt.key)
 
     def _go(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        task = self._running[name] = asyncio.get_running_loop().create_task(work, name=name)
+        self._loop = self._loop or asyncio.get_running_loop()
+        task = self._running[name] = self._loop.create_task(work, name=name)
         task.add_done_callback(self._forget)
 
     def cancel(self) -> list[asyncio.Task[None]]:

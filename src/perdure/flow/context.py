@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from perdure.core import codec
 from perdure.core.approval import DEFAULT_APPROVAL, ApprovalRules
@@ -67,8 +67,7 @@ class Paused(Exception):
         self.message = message
 
 
-@dataclass(frozen=True, slots=True)
-class Try:
+class Try(NamedTuple):
     """What a step's body may know about earlier tries of itself."""
 
     key: str
@@ -81,7 +80,7 @@ Body = Callable[[Try], Awaitable[str]]
 """What a step runs. Returns its value as JSON text: it knows best what of it needs checking."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Acting:
     """That a step acts on the world: a fork asks first."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
@@ -42,6 +43,8 @@ class Desk:
         self.offers = Offers(self.outbox.append)
         self._replay = replay
         self._pending: dict[str, Pending] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """Asked for once, which takes a system call."""
 
     # -- what the context calls
 
@@ -62,7 +65,8 @@ class Desk:
         return self.finishing[1]
 
     def _pend(self, ask: Ask, item: Item | None, body: Body | None) -> Pending:
-        pending = self._pending[ask.address] = Pending(ask, Wait(), item, body)
+        self._loop = self._loop or asyncio.get_running_loop()
+        pending = self._pending[ask.address] = Pending(ask, Wait(loop=self._loop), item, body)
         if isinstance(item, BeginStep) and body is not None:
             self.claims.add(pending, item, body)
         self.ring()

@@ -12,6 +12,7 @@ import textwrap
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any, TypeVar, overload
 
 from perdure.core.codec import Json
@@ -26,6 +27,13 @@ F = TypeVar("F", bound=Callable[..., Coroutine[Any, Any, Any]])
 MAX_NAME = 200
 CLEANUP = timedelta(minutes=5)
 _ATTRIBUTE = "__perdure_durable__"
+
+
+@lru_cache(maxsize=1_024)
+def signature_of(function: Callable[..., Any]) -> inspect.Signature:
+    """Return the signature of a durable function. Each start and each run asks, and to read it anew costs as much as a
+    step."""
+    return inspect.signature(function)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +61,8 @@ class DurableDefinition:
         A function of one parameter gets the input as it is; one of several gets an object's fields by name; one of
         none is started without input. Raises `InvalidInput` (`bad_input`).
         """
-        parameters = list(inspect.signature(self.function).parameters.values())
+        signature = signature_of(self.function)
+        parameters = list(signature.parameters.values())
         if len(parameters) == 1 and parameters[0].kind is not inspect.Parameter.KEYWORD_ONLY:
             return ((), {}) if input is None and _optional(parameters[0]) else ((input,), {})
         if input is None:
@@ -62,7 +71,7 @@ class DurableDefinition:
             names = ", ".join(parameter.name for parameter in parameters) or "no parameters"
             raise self._bad_input(f"takes {names}: start it with an object that names them, found {input!r:.80}")
         try:
-            inspect.signature(self.function).bind(**input)
+            signature.bind(**input)
         except TypeError as error:
             raise self._bad_input(f"cannot be called with this input: {error}") from None
         return (), dict(input)

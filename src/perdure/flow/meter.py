@@ -61,6 +61,8 @@ class Bell:
     def __init__(self) -> None:
         self._rung = False
         self._waiter: asyncio.Future[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """Of its waiters, once there was one: to ask for the running loop takes a system call each time."""
 
     def ring(self) -> None:
         """Wake the waiter, or the next one."""
@@ -75,7 +77,8 @@ class Bell:
     async def heard(self) -> None:
         """Return once it has rung since it was last hushed."""
         if not self._rung:
-            self._waiter = asyncio.get_running_loop().create_future()
+            self._loop = self._loop or asyncio.get_running_loop()
+            self._waiter = self._loop.create_future()
             try:
                 await self._waiter
             finally:

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import count
+from types import FunctionType
 from typing import Any, Literal, TypeVar, overload
 
 from perdure.core import codec
@@ -33,6 +34,8 @@ from perdure.flow.scope import HERE, Scope, StepContext, here, variant
 T = TypeVar("T")
 DeliveryName = Literal["repeatable", "at_least_once", "at_most_once", "transactional"]
 MOST_RETRIES = 1_000
+_PLAIN = frozenset({str, int, float, bool, type(None), dict, list})
+"""What most bodies return, and nobody awaits."""
 
 
 def milliseconds(delay: timedelta) -> int:
@@ -93,9 +96,10 @@ class StepFailed(Terminal):
         self.attempts = attempts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call:
-    """One step: what to run, under which name, and what may follow a failure."""
+    """One step: what to run, under which name, and what may follow a failure. Not frozen, which would take as long as
+    all else of it; nobody changes one."""
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
@@ -116,7 +120,7 @@ class Call:
 
     async def run(self) -> Any:
         """Call the function as it is, an `async def` on this loop, anything else in a thread of the loop's pool."""
-        if inspect.iscoroutinefunction(self.function):
+        if _is_async(self.function):
             work: Awaitable[Any] = self.function(*self.args, **self.options)
         else:
             bound = functools.partial(self.function, *self.args, **self.options)
@@ -130,7 +134,14 @@ class Call:
 async def _all_of(work: Awaitable[Any]) -> Any:
     """Wait for a value, and for that of the value: a plain function may return a coroutine."""
     value = await work
-    return await value if inspect.isawaitable(value) else value
+    return value if value.__class__ in _PLAIN or not inspect.isawaitable(value) else await value
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    """Say what `inspect.iscoroutinefunction` says, at once of what is a plain function: each step asks."""
+    if function.__class__ is FunctionType and function.__code__.co_flags & inspect.CO_COROUTINE:
+        return True
+    return inspect.iscoroutinefunction(function)
 
 
 @overload
@@ -328,19 +339,20 @@ def _call(
     retries: int | Retry | None,
     timeout: timedelta | None,
 ) -> Call:
-    declared = getattr(getattr(function, "__perdure_tool__", None), "options", None)  # a `@tool` keeps its guarantee
+    tool = getattr(function, "__perdure_tool__", None)
+    declared = getattr(tool, "options", None)  # a `@tool` keeps its guarantee
     found = (
         name
         if name is not None
         else str(getattr(getattr(function, "func", function), "__name__", type(function).__name__))
     )
-    if getattr(declared, "redact", None) is not None:
+    if declared is not None and getattr(declared, "redact", None) is not None:
         raise InvalidInput(
             f"step {found!r}: the tool has redact, which a step would not ask: what it hides would be recorded. Give "
             "`step` a function that hides it in what it returns.",
             code="bad_step",
         )
-    mode = Delivery(delivery or getattr(declared, "delivery", Delivery.AT_LEAST_ONCE))
+    mode = Delivery(delivery) if delivery else getattr(declared, "delivery", Delivery.AT_LEAST_ONCE)
     retry = _retry(retries, mode)
     timeout_ms = getattr(declared, "timeout_ms", 0) if timeout is None else max(milliseconds(timeout), 1)
     try:
@@ -351,13 +363,13 @@ def _call(
             "what is none with functools.partial.",
             code="unserialisable",
         ) from None
-    simulate = _simulation_of(function) if mode is not Delivery.REPEATABLE else None
+    simulate = None if tool is None or mode is Delivery.REPEATABLE else _simulation_of(function, tool)
     return Call(function, args, options, found, digest, mode, retry, timeout_ms, simulate)
 
 
-def _simulation_of(function: Callable[..., Any]) -> Callable[..., Any] | None:
+def _simulation_of(function: Callable[..., Any], tool: object) -> Callable[..., Any] | None:
     """Return what stands in for a `@tool`, called like it. None if there is nothing, or it wants a worker's context."""
-    known = getattr(getattr(function, "__perdure_tool__", None), "simulation", None)
+    known = getattr(tool, "simulation", None)
     if known is None or known.context is not None:
         return None
 

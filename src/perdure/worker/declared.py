@@ -17,7 +17,7 @@ from perdure.core.functions import function_spec
 from perdure.core.views import StartRequest
 from perdure.core.work import FunctionLane
 from perdure.errors import InvalidInput
-from perdure.flow.durable import DurableDefinition, durable_definition, is_durable
+from perdure.flow.durable import DurableDefinition, durable_definition, is_durable, signature_of
 
 Declared = Agent | DurableDefinition | Callable[..., Coroutine[Any, Any, Any]]
 """An agent, or a function with `@durable` above it."""
@@ -72,7 +72,7 @@ def later(request: StartRequest, delay_seconds: float | None, start_at: datetime
 
 def input_of(definition: DurableDefinition, args: tuple[Any, ...], named: Mapping[str, Any]) -> Json:
     """Return arguments as `DurableDefinition.arguments` reads them: one as it is, several by name."""
-    signature = inspect.signature(definition.function)
+    signature = signature_of(definition.function)
     try:
         bound = signature.bind(*args, **named)
     except TypeError as error:
