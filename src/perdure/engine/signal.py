@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, assert_never
 
 from perdure.core import codec, states
+from perdure.core.codec import Json
 from perdure.core.events import Kind
 from perdure.core.ids import shard_of
 from perdure.engine.children import leave_children, parents_of, refs_of
@@ -62,7 +63,7 @@ def _keys(row: Signal) -> tuple[str, ...]:
 
 def put_message(tx: Tx, row: Signal, execution: ExecutionRow) -> int | Conflict | NotFound:
     """Put a message into a locked execution within another operation, which has `signal/EXECUTION` among its keys."""
-    return _signal(tx, row, execution, {})
+    return _signal(tx, row, execution, {}, _used(tx, [row]))
 
 
 @operation(keys=_keys)
@@ -71,17 +72,18 @@ def signal(tx: Tx, rows: Sequence[Signal]) -> Steps[int | Conflict | NotFound]:
     refs = [Ref(shard_of(row.execution), row.execution) for row in rows]
     parents = parents_of(tx, [ref for ref, row in zip(refs, rows, strict=True) if row.verb == "cancel"])
     yield [*refs, *refs_of(parents)]
-    return [_signal(tx, row, tx.execution(row.execution), parents) for row in rows]
+    used = _used(tx, rows)
+    return [_signal(tx, row, tx.execution(row.execution), parents, used) for row in rows]
 
 
 def _signal(
-    tx: Tx, row: Signal, execution: ExecutionRow | None, parents: Mapping[str, Row]
+    tx: Tx, row: Signal, execution: ExecutionRow | None, parents: Mapping[str, Row], used: Mapping[str, int]
 ) -> int | Conflict | NotFound:
     if execution is None or execution.company != row.company:
         return NotFound(f"there is no execution {row.execution}. `perdure executions list` shows yours.")
-    known = _known(tx, row, execution)
-    if known is not None:
-        return known
+    if row.dedupe is not None and row.execution in used:
+        # Accepted before, whatever has become of its execution since.
+        return _same(tx, row, execution, used[row.execution])
     if execution.ended:
         return Conflict(
             f"execution {row.execution} has {execution.state}: nothing reaches it any more.",
@@ -91,7 +93,7 @@ def _signal(
     seq = execution.next_seq
     said = _take(tx, row, execution, parents)
     if row.dedupe is not None and execution.next_seq > seq:  # else there was nothing to be changed
-        tx.run("insert_inbox_key", shard=execution.shard, execution=execution.id, dedupe=row.dedupe, seq=seq)
+        tx.later("insert_inbox_key", shard=execution.shard, execution=execution.id, dedupe=row.dedupe, seq=seq)
     return said
 
 
@@ -119,14 +121,14 @@ def _take(tx: Tx, row: Signal, execution: ExecutionRow, parents: Mapping[str, Ro
     return execution.next_seq - 1
 
 
-def _known(tx: Tx, row: Signal, execution: ExecutionRow) -> int | Conflict | None:
-    """Return the `seq` of what was accepted before under this key, whatever has become of its execution since."""
-    if row.dedupe is None:
-        return None
-    found = tx.row("inbox_key", shard=execution.shard, execution=execution.id, dedupe=row.dedupe)
-    if found is None:
-        return None
-    return _same(tx, row, execution, found["seq"])
+def _used(tx: Tx, rows: Sequence[Signal]) -> dict[str, int]:
+    """Return, by execution, the `seq` of what was taken before under the key that its row has; each has one row."""
+    wanted: dict[str, Json] = {
+        row.execution: {row.dedupe: execution.shard}
+        for row in rows
+        if row.dedupe is not None and (execution := tx.execution(row.execution)) is not None
+    }
+    return {found["execution"]: found["seq"] for found in tx.named("inbox_keys_used", wanted)}
 
 
 def _same(tx: Tx, row: Signal, execution: ExecutionRow, seq: int) -> int | Conflict:

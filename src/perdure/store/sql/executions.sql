@@ -177,6 +177,7 @@ ORDER BY p.id DESC;
 -- Remember a message's dedupe key for the execution's life.
 INSERT INTO inbox_keys (shard, execution, dedupe, seq) VALUES (:shard, :execution, :dedupe, :seq);
 
--- name: inbox_key
--- The message that first used a dedupe key.
-SELECT seq FROM inbox_keys WHERE shard = :shard AND execution = :execution AND dedupe = :dedupe;
+-- name: inbox_keys_used
+-- Which of these dedupe keys were used before, and by which event; given as {execution: {key: shard}}.
+SELECT k.execution, k.dedupe, k.seq FROM json_each(:wanted) w CROSS JOIN json_each(w.value) d
+JOIN inbox_keys k ON k.shard = CAST(CAST(d.value AS TEXT) AS INTEGER) AND k.execution = w.key AND k.dedupe = d.key;
