@@ -78,6 +78,7 @@ def test_what_a_stopped_process_has_open_is_ended_by_others(postgres_database: s
     def stop_in_the_middle() -> None:
         with stopped.write() as link:
             link.many("contract_put_key", [{"company": "default", "start_key": "a", "execution": "exe_1"}])
+            assert link.now_ms, "which sends it"
             with other.read() as reads:
                 assert reads.rows("end_stalled", wanted=IDLE, idle_ms=60_000) == []
                 assert [row["ended"] for row in reads.rows("end_stalled", wanted=IDLE, idle_ms=-1)] == [True]

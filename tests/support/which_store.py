@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from perdure.core.ports import Clock, Random
 from perdure.database import is_address
@@ -187,11 +187,21 @@ class _ByClock:
     @contextmanager
     def write(self) -> Generator[Connection]:
         with self._store.write() as link:
-            link.now_ms = self._clock.now()
-            yield link
+            yield cast("Connection", _At(link, self._clock.now()))
 
     def fleeting(self) -> Store:
         return self._store.fleeting()
+
+
+class _At:
+    """A transaction at another time."""
+
+    def __init__(self, link: Connection, now_ms: int) -> None:
+        self._link = link
+        self.now_ms = now_ms
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._link, name)
 
 
 def files_in(folder: Path) -> list[str]:

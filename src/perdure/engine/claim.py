@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from perdure.core import states
@@ -65,8 +65,7 @@ def claim(tx: Tx, rows: Sequence[Claim]) -> Steps[list[Claimed]]:
     """
     picked = _candidates(tx, rows)
     yield [Ref(row["shard"], row["execution"]) for rows_ in picked for row in rows_]
-    results = [[_take(tx, row, found) for found in found_rows] for row, found_rows in zip(rows, picked, strict=True)]
-    return [[one for one in batch if one is not None] for batch in results]
+    return claimed(tx, [[_take(tx, row, found) for found in some] for row, some in zip(rows, picked, strict=True)])
 
 
 def _candidates(tx: Tx, rows: Sequence[Claim]) -> list[list[Row]]:
@@ -100,9 +99,9 @@ def _next(tx: Tx, last: str, limit: int) -> list[Row]:
     return list(alternating(lines))[:limit]
 
 
-def _take(tx: Tx, claim: Claim, found: Row) -> Claimed | None:
+def _take(tx: Tx, claim: Claim, found: Row) -> Taken | None:
     row = own(tx, found, Ownership(claim.holder, claim.lease_ms))
-    return None if row is None else claimed(tx, row, claim.known.get(row.id, 0))
+    return None if row is None else (row, claim.known.get(row.id, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +148,29 @@ def _abandoned(tx: Tx, row: ExecutionRow, found: Row) -> bool:
     return bool(found["abandoned"]) if row.fence == found["fence"] else was_abandoned(tx, row)
 
 
-def claimed(tx: Tx, row: ExecutionRow, after: int) -> Claimed:
-    """Return an execution as its new owner needs it, with the first page of its log above `after`."""
-    page = {"shard": row.shard, "execution": row.id, "after": after, "limit": LOG_PAGE}
-    few = row.next_seq - 1 - after <= FEW
-    stored = tx.rows("events_after", **page) if few else tx.rows("events_page", **page, most=CLAIM_BYTES)
+Taken = tuple[ExecutionRow, int]
+"""An execution that has a new owner, and up to which `seq` that one knows its log."""
+
+
+def claimed(tx: Tx, taken: Sequence[Sequence[Taken | None]]) -> list[list[Claimed]]:
+    """Return, for each claim, what it took as the new owner needs it: each with the first page of its log above what
+    is known. All are read together, which is one round trip or two."""
+    found = [one for some in taken for one in some if one is not None]
+    logs = {one[0].id: log for one, log in zip(found, _logs(tx, found), strict=True)}
+    return [[_claimed(tx, one, logs[one[0].id]) for one in some if one is not None] for some in taken]
+
+
+def _logs(tx: Tx, taken: Sequence[Taken]) -> Iterator[list[Row]]:
+    pages = [{"shard": row.shard, "execution": row.id, "after": after, "limit": LOG_PAGE} for row, after in taken]
+    few = [row.next_seq - 1 - after <= FEW for row, after in taken]
+    short = iter(tx.each("events_after", [page for page, is_few in zip(pages, few, strict=True) if is_few]))
+    bounded = [{**page, "most": CLAIM_BYTES} for page, is_few in zip(pages, few, strict=True) if not is_few]
+    long = iter(tx.each("events_page", bounded))
+    return (next(short if is_few else long) for is_few in few)
+
+
+def _claimed(tx: Tx, taken: Taken, stored: list[Row]) -> Claimed:
+    row, after = taken
     own = tx.appended(row.id, after)
     whole = (stored[-1]["seq"] if stored else after) + len(own) == row.next_seq - 1
     return Claimed(

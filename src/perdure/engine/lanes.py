@@ -14,7 +14,7 @@ from perdure.core.events import READABLE_FORMATS
 from perdure.core.functions import ClaimRequest, HeldExecution
 from perdure.core.ids import shard_of
 from perdure.core.work import Answer, FunctionLane
-from perdure.engine.claim import Claimed, Ownership, claimed, own
+from perdure.engine.claim import Claimed, Ownership, Taken, claimed, own
 from perdure.engine.sweep import abandon
 from perdure.engine.wake import KEPT_MS, mark_of
 from perdure.store.operation import Steps, operation
@@ -80,10 +80,7 @@ def claim_lanes(tx: Tx, rows: Sequence[ClaimLanes]) -> Steps[list[Claimed]]:
     taken: set[str] = set()
     picked = [_again(tx, row) or _pick(tx, row, taken) for row in rows]
     yield [Ref(found["shard"], found["execution"]) for some in picked for found, _ in some]
-    return [
-        [one for found, lane in some if (one := _take(tx, row, found, lane)) is not None]
-        for row, some in zip(rows, picked, strict=True)
-    ]
+    return claimed(tx, [[_take(tx, row, *found) for found in some] for row, some in zip(rows, picked, strict=True)])
 
 
 def _again(tx: Tx, row: ClaimLanes) -> list[_Picked]:
@@ -114,7 +111,7 @@ def _pick(tx: Tx, row: ClaimLanes, taken: set[str]) -> list[_Picked]:
     return picked
 
 
-def _take(tx: Tx, row: ClaimLanes, found: Row, lane: FunctionLane | None) -> Claimed | None:
+def _take(tx: Tx, row: ClaimLanes, found: Row, lane: FunctionLane | None) -> Taken | None:
     request = row.request
     by = Ownership(request.worker, request.lease_ms, row.company, request.nonce)
     if lane is None:
@@ -126,7 +123,7 @@ def _take(tx: Tx, row: ClaimLanes, found: Row, lane: FunctionLane | None) -> Cla
         if execution is None:
             return None
         execution.build = execution.build or lane.build
-    return claimed(tx, execution, request.known.get(execution.id, 0))
+    return execution, request.known.get(execution.id, 0)
 
 
 def _served(execution: ExecutionRow | None, lane: FunctionLane) -> bool:

@@ -81,6 +81,7 @@ class PostgresStore:
         self._lasting = lasting
         self._link = link
         self._last_ms = 0
+        """Of the database's clock, kept from stepping back for this process when another host takes over."""
         self._life = Life(address.shown)
         self._readers: ReaderPool[PostgresReader] = ReaderPool(self._open_reader)
 
@@ -89,13 +90,13 @@ class PostgresStore:
         self._life.check()
         link = self._connected()
         try:
-            # The database's clock, kept from stepping back for this process when another host takes over.
-            link.now_ms = self._last_ms = max(self._last_ms, link.begin())
+            link.begin()
             yield link
             link.commit()
         except BaseException as error:
             if not link.roll_back():
                 link.close()
+                self._last_ms = link.clock_ms
                 self._link = None
             if isinstance(error, Unsound):
                 raise self._damaged(str(error)) from None
@@ -139,6 +140,7 @@ class PostgresStore:
     def _connected(self) -> PostgresLink:
         if self._link is None:
             self._link = self._open_link()
+            self._link.clock_ms = self._last_ms
         return self._link
 
     def _open_link(self) -> PostgresLink:

@@ -58,6 +58,7 @@ _WRONG = (psycopg.Error, ValueError, OverflowError)
 """What psycopg raises for a statement or a value of it."""
 
 _CLOCK = "SELECT CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT) AS now_ms"
+_SPEAK = Query("speak_for", "SELECT set_config('perdure.company', %(company)s, true)", ("company",))
 _MIGRATION_LOCK = int.from_bytes(b"perdure", "big")
 
 
@@ -109,8 +110,8 @@ class PostgresLink:
 
     def __init__(self, address: Address, queries: Mapping[str, Query], database: psycopg.Connection[DictRow]) -> None:
         self.address = address
-        self.now_ms = 0
-        """The store's clock in this transaction; set by whoever opens it."""
+        self.clock_ms = 0
+        """The newest time that was read; none earlier is given out."""
         self.reads_only = False
         self._local: Mapping[str, str] = {}
         """Settings of each transaction, where the next one may be in another session: behind a pooler."""
@@ -118,8 +119,17 @@ class PostgresLink:
         """The company that the open transaction's wall lets through."""
         self._queries = queries
         self._database = database
+        self._opening = False
+        """Whether the open transaction is still to be begun, with its first statement."""
         self._put: list[_Statement] = []
-        """To be sent before whatever comes next."""
+        """To be sent with whatever comes next."""
+
+    @property
+    def now_ms(self) -> int:
+        """The store's clock in this transaction."""
+        if self._opening:
+            self._send()
+        return self.clock_ms
 
     @property
     def version(self) -> int:
@@ -146,12 +156,8 @@ class PostgresLink:
         return self._run(query, params, attrgetter("rowcount"))
 
     def many(self, query: str, params: Sequence[Params]) -> None:
-        self.put([(query, params)], last=False)
-
-    def put(self, statements: Sequence[tuple[str, Sequence[Params]]], *, last: bool) -> None:
-        self._put += [(self._find(query), params) for query, params in statements]
-        if not last:
-            self._send()
+        if params:
+            self._put.append((self._find(query), params))
 
     def each(self, query: str, params: Sequence[Params]) -> list[list[Row]]:
         self._send()
@@ -181,22 +187,20 @@ class PostgresLink:
 
     def speak_for(self, company: str) -> None:
         if company != self._speaks_for:  # for this transaction alone: the next one may be another's, behind a pooler
-            self.execute("SELECT set_config('perdure.company', %(company)s, true)", {"company": company})
+            self._put.append((_SPEAK, [{"company": company}]))
             self._speaks_for = company
 
-    def begin(self) -> int:
-        """Open a transaction and read the database's clock, in one round trip."""
+    def begin(self) -> None:
+        """Open a transaction: it is begun, and the clock looked at, in one round trip with its first statement."""
         self._speaks_for = ""
         self._put.clear()
-        try:
-            with self._database.pipeline():
-                # Whatever the administrator's default is. Named locks and guards do the rest.
-                self._database.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
-                self._set_local()
-                clock = self._database.execute(_CLOCK)
-            return _all(clock)[0]["now_ms"]
-        except psycopg.Error as error:
-            raise refusal(error, self.address.shown) from error
+        self._opening = True
+
+    def _begin(self) -> psycopg.Cursor[DictRow]:
+        # Whatever the administrator's default is. Named locks and guards do the rest.
+        self._database.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+        self._set_local()
+        return self._database.execute(_CLOCK)
 
     def begin_view(self) -> None:
         """Open a transaction that sees one state of the database, and changes nothing."""
@@ -215,12 +219,16 @@ class PostgresLink:
     def commit(self) -> None:
         """Commit, in one round trip with what was put last. Raises Again if the answer was lost: then it may have
         happened."""
+        if self._opening and not self._put:  # nothing was asked of it
+            self._opening = False
+            return
         done = self._send(b"COMMIT")
-        if done != "COMMIT":
+        if done is None or done.statusmessage != "COMMIT":
             raise InternalError("a statement failed and its error was swallowed: nothing was committed", code="bad_sql")
 
     def roll_back(self) -> bool:
         """End whatever is open. False if the connection is of no more use."""
+        self._opening = False
         self._put.clear()
         if self._database.closed:
             return False
@@ -241,26 +249,30 @@ class PostgresLink:
             raise missing(self._queries, query) from None
 
     def _run(self, query: str, params: Params, told: Callable[[psycopg.Cursor[DictRow]], T]) -> T:
-        self._send()
         found = self._find(query)
-        try:
-            return told(self._database.execute(found.sql.encode(), params))
-        except _WRONG as error:
-            raise self._refusal(error, (found, [params])) from error
+        done = self._send(found.sql.encode(), (found, [params]))
+        assert done is not None
+        return told(done)
 
-    def _send(self, end: bytes = b"") -> str | None:
-        """Send what was put and, with it, the transaction's end; return what the database says to that."""
-        if not self._put and not end:
-            return None
+    def _send(self, sql: bytes = b"", of: _Statement | None = None) -> psycopg.Cursor[DictRow] | None:
+        """Begin the transaction if that is still to be done, send what was put, and then one statement, all in one
+        round trip; return what the database says to that one. `of`: whose it is, with its one row of parameters."""
+        opening, self._opening = self._opening, False
         put, self._put = self._put, []
+        clock = done = None
         try:
-            with self._database.pipeline() if put else nullcontext():
+            with self._database.pipeline() if put or opening else nullcontext():
+                if opening:
+                    clock = self._begin()
                 for query, params in put:
                     self._database.cursor().executemany(query.sql.encode(), params)
-                done = self._database.execute(end) if end else None
+                if sql:
+                    done = self._database.execute(sql, of[1][0] if of else None)
+            if clock is not None:
+                self.clock_ms = max(self.clock_ms, _all(clock)[0]["now_ms"])
         except _WRONG as error:
-            raise self._refusal(error, *put) from error
-        return done and done.statusmessage
+            raise self._refusal(error, *put, *([of] if of else [])) from error
+        return done
 
     def _refusal(self, error: Exception, *sent: _Statement) -> Exception:
         names = ", ".join(query.name for query, _ in sent)

@@ -58,20 +58,18 @@ class Reads(Protocol):
 class Connection(Reads, Protocol):
     """The inside of one write transaction."""
 
-    now_ms: int
-    """The store's clock, read once when the transaction began; never less than in an earlier transaction."""
+    @property
+    def now_ms(self) -> int:
+        """The store's clock, read once when the transaction began; never less than in an earlier transaction."""
+        ...
 
     def run(self, query: str, **params: Any) -> int:
         """Run the named statement and return how many rows it touched."""
         ...
 
     def many(self, query: str, params: Sequence[Params]) -> None:
-        """Run the named statement once for each of `params`, in order, in as few round trips as the database allows."""
-        ...
-
-    def put(self, statements: Sequence[tuple[str, Sequence[Params]]], *, last: bool) -> None:
-        """Run several as `many` does, in order. The `last` ones may go with the commit: an error of theirs is raised by
-        what comes next, be that another statement or the commit."""
+        """Run the named statement once for each of `params`, in order. They may go with what comes next, be that
+        another statement or the commit, in one round trip; then that raises an error of theirs."""
         ...
 
     def each(self, query: str, params: Sequence[Params]) -> list[list[Row]]:

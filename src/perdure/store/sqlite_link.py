@@ -120,10 +120,6 @@ class SqliteLink:
         except (sqlite3.Error, ValueError, OverflowError) as error:
             raise self._refusal(error, statement, *params) from error
 
-    def put(self, statements: Sequence[tuple[str, Sequence[Params]]], *, last: bool) -> None:
-        for query, params in statements:
-            self.many(query, params)
-
     def each(self, query: str, params: Sequence[Params]) -> list[list[Row]]:
         statement = self._find(query)
         return [self.fetch(statement, one) for one in params]

@@ -50,7 +50,11 @@ class Tx:
         self._later: dict[str, list[Params]] = {}
         self._created: list[ExecutionRow] = []
         self._notes: dict[tuple[str, str, int], Note] = {}
-        self.now_ms = connection.now_ms
+
+    @property
+    def now_ms(self) -> int:
+        """The store's clock, the same throughout the transaction."""
+        return self._connection.now_ms
 
     def rows(self, query: str, **params: Any) -> list[Row]:
         return self._connection.rows(query, **params)
@@ -179,11 +183,11 @@ class Tx:
 
     def flush(self) -> list[Note]:
         """Write what there is to write; return the hints to give once committed."""
-        self.write_out(last=True)
+        self.write_out()
         news = [Note("events", execution, rows=tuple(events)) for execution, events in self._written.items()]
         return [*news, *self._notes.values()]
 
-    def write_out(self, *, last: bool = False) -> None:
+    def write_out(self) -> None:
         """Write new and changed executions and the appended events, so that queries find them."""
         self.end_operation()
         self._chain()
@@ -195,8 +199,8 @@ class Tx:
             "insert_event": [event for events in self._events.values() for event in events],
             "insert_evidence": [said for rows in self._evidence.values() for said in rows],
         }
-        if statements := [(query, params) for query, params in wanted.items() if params]:
-            self._connection.put(statements, last=last)
+        for query, params in wanted.items():
+            self.many(query, params)
         written = (*self._events.values(), *self._evidence.values())
         # One letter is looked for at eight times the speed of a word, and hardly any text has it.
         if referring := [row for rows in written for row in rows if "$" in row["data"] and MARK in row["data"]]:

@@ -61,20 +61,20 @@ class QueryContract(Contract):
             ("c", "exe_y"),
         ]
 
-    def test_what_is_put_is_there_for_what_comes_next(self, store: Store) -> None:
-        def put(key: str) -> tuple[str, list[dict[str, str]]]:
-            return "contract_put_key", [{"company": "default", "start_key": key, "execution": "exe_1"}]
+    def test_what_is_written_is_there_for_what_comes_next(self, store: Store) -> None:
+        def put(key: str) -> list[dict[str, str]]:
+            return [{"company": "default", "start_key": key, "execution": "exe_1"}]
 
         with store.write() as connection:
-            for last in (False, True):
-                connection.put([put(f"a{last}"), put(f"b{last}")], last=last)
-                assert len(connection.rows("contract_keys", company="default")) == 2 + 2 * last
-            connection.put([put("c")], last=True)
+            connection.many("contract_put_key", put("a"))
+            connection.many("contract_put_key", put("b"))
+            assert len(connection.rows("contract_keys", company="default")) == 2
+            connection.many("contract_put_key", put("c"))
             assert connection.run("contract_delete_key", company="default", start_key="c") == 1
-            connection.put([put("d")], last=True)
-            assert connection.each("contract_put_key_returning", put("d")[1]) == [[]]
-            connection.put([put("e")], last=True)
-        assert keys_in(store) == ["aFalse", "aTrue", "bFalse", "bTrue", "d", "e"]
+            connection.many("contract_put_key", put("d"))
+            assert connection.each("contract_put_key_returning", put("d")) == [[]]
+            connection.many("contract_put_key", put("e"))
+        assert keys_in(store) == ["a", "b", "d", "e"]
 
     def test_each_returns_the_rows_of_every_run_in_order(self, store: Store) -> None:
         puts = [{"company": "default", "start_key": key, "execution": "exe_1"} for key in ("b", "a", "b")]

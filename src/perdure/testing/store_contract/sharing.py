@@ -104,7 +104,7 @@ class SharingContract(Contract):
         row = {"company": "default", "start_key": "b", "execution": "exe_1"}
         with pytest.raises(Again), store.write() as connection:
             put_key(connection, "a")
-            connection.put([("contract_put_key", [row])], last=True)
+            connection.many("contract_put_key", [row])
             database.cut()
         assert keys_in(store) == []
 

@@ -45,15 +45,19 @@ class TransactionContract(Contract):
         assert caught.value.code == "constraint"
         assert keys_in(store) == ["a"]
 
-    @pytest.mark.parametrize("last", [False, True])
-    def test_what_cannot_be_put_leaves_nothing(self, store: Store, last: bool) -> None:
+    @pytest.mark.parametrize("asked", [False, True])
+    def test_what_cannot_be_written_leaves_nothing(self, store: Store, asked: bool) -> None:
+        """Whether it goes with a question or with the commit."""
         with store.write() as connection:
             put_key(connection, "a")
         for taken, code in (("a", "constraint"), ("nul\0", "unstorable")):
             rows = [{"company": "default", "start_key": key, "execution": "exe_2"} for key in ("b", taken, "c")]
             with pytest.raises((InternalError, InvalidInput)) as caught, store.write() as connection:
                 put_key(connection, "before")
-                connection.put([("contract_insert_key", rows), ("contract_put_key", rows)], last=last)
+                connection.many("contract_insert_key", rows)
+                connection.many("contract_put_key", rows)
+                if asked:
+                    connection.rows("contract_keys", company="default")
             assert caught.value.code == code
             assert keys_in(store) == ["a"]
 
