@@ -5,13 +5,13 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from typing import Any, cast
+from functools import lru_cache
 
+from perdure.agent.full_check import full_check
 from perdure.agent.large import standing_in
-from perdure.agent.patterns import matches, name_patterns, one_draft, refuse_slow_names
+from perdure.agent.patterns import one_draft
 from perdure.agent.plain_schema import Fits, plain_check
 from perdure.agent.spec import AgentSpec, ToolEntry
 from perdure.core import codec
@@ -91,43 +91,17 @@ def call_problem(schema: dict[str, Json], args: dict[str, Json]) -> str | None:
 def problem_of(schema: dict[str, Json], value: Json) -> str | None:
     """Say where a value departs from a JSON schema; None if it does not."""
     try:
-        fits, validator, names = _checkers(codec.encode(schema, "schema"))
-        if fits is not None and fits(value):
-            return None
-        refuse_slow_names(names, value)
-        error: Any = next(iter(validator.iter_errors(value)), None)
+        fits, problem = _checkers(codec.encode(schema, "schema"))
+        return None if fits is not None and fits(value) else problem(value)
     except Exception as broken:  # noqa: BLE001 - the schema is the author's: it may raise whatever its library does
         return f"the schema itself cannot be used ({type(broken).__name__}: {broken})"
-    if error is None:
-        return None
-    where = error.json_path.removeprefix("$").lstrip(".")
-    return f"{where}: {error.message}" if where else str(error.message)
 
 
 @lru_cache(maxsize=1_024)
-def _checkers(schema: str) -> tuple[Fits | None, Any, list[str]]:
-    """Return the checkers of a schema, given as text, and its patterns of names; making them costs more than using
-    them many times."""
-    from referencing import Registry  # noqa: PLC0415 - it doubles the import time of this module
-
-    registry: Any = Registry
-    decoded = one_draft(codec.decode(schema))
-    # A registry of our own: the default one fetches whatever address a `$ref` names, from within the server.
-    return plain_check(decoded), _validator()(decoded, registry=registry()), name_patterns(decoded)
-
-
-@cache
-def _validator() -> Any:
-    """Return the full checker's class, with patterns that take no time without bound."""
-    from jsonschema import Draft202012Validator, ValidationError, validators  # noqa: PLC0415 - as above
-
-    extend: Any = cast("Any", validators).extend
-
-    def pattern(validator: Any, wanted: str, value: Json, _schema: Json) -> Iterator[ValidationError]:
-        if validator.is_type(value, "string") and not matches(wanted, cast("str", value)):
-            yield ValidationError(f"{value!r} does not match {wanted!r}")
-
-    return extend(Draft202012Validator, {"pattern": pattern})
+def _checkers(schema: str) -> tuple[Fits | None, Callable[[Json], str | None]]:
+    """Return the checkers of a schema, given as text; making them costs more than using them many times."""
+    decoded = codec.decode(schema)
+    return plain_check(one_draft(decoded)), full_check(decoded)
 
 
 def _unknown(spec: AgentSpec, name: str) -> str:

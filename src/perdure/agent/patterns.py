@@ -17,6 +17,8 @@ from perdure.core.codec import Json
 
 STEPS = 1_000_000
 """Ways in which `re` may try a pattern at a text: some hundredths of a second."""
+USUAL_LENGTH = 64
+"""Of what patterns are held against."""
 _PARSER: Any = cast("Any", re)._parser  # what `re` itself reads patterns with; it has no public name
 _REPEATS = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
 _LOOKS = ("ASSERT", "ASSERT_NOT")
@@ -43,6 +45,13 @@ def refuse_slow_names(patterns: Iterable[str], value: Json) -> None:
     longest = max((len(name) for name in _names(value)), default=0)
     if _ways(whole, longest) > STEPS:
         raise SlowPattern(f"patternProperties {whole[:200]!r} may take too long on a name of {longest} characters")
+
+
+def refuse_slow_patterns(schema: Json) -> None:
+    """Raise `SlowPattern` for a schema with a pattern that no text of a usual length could be held against."""
+    for one in _objects(schema):
+        if isinstance(pattern := one.get("pattern"), str) and math.isinf(_ways(pattern, USUAL_LENGTH)):
+            _linear(pattern)
 
 
 def name_patterns(schema: Json) -> list[str]:

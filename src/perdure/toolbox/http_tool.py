@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Unpack, cast
 from urllib.parse import urlsplit
 
+from perdure.agent.patterns import SlowPattern, refuse_slow_patterns
 from perdure.agent.server_tools import NEARLY, PLACEHOLDER, REFERENCE, HttpPart
 from perdure.agent.spec import ServerTool
 from perdure.agent.tool import check_name
@@ -87,8 +88,11 @@ def check_schema(name: str, schema: object) -> dict[str, Json]:
     found = dict(cast("Mapping[str, Json]", schema))
     try:
         Draft202012Validator.check_schema(found)
+        refuse_slow_patterns(found)
     except SchemaError as error:
         raise InvalidInput(f"tool {name}: input_schema is none: {error.message}.", code="bad_schema") from None
+    except SlowPattern as error:
+        raise InvalidInput(f"tool {name}: input_schema: {error}.", code="bad_schema") from None
     return found
 
 

@@ -82,6 +82,13 @@ def test_arguments_need_a_schema_of_an_object(schema: Any) -> None:
     assert refused.value.code == "bad_schema"
 
 
+def test_a_pattern_that_no_call_could_be_held_against_is_refused_at_once() -> None:
+    schema = {"type": "object", "properties": {"at": {"type": "array", "items": {"pattern": r"^(?=a)(a+)+$"}}}}
+    with pytest.raises(InvalidInput, match=r"tool x.*Write it without repeating what repeats") as refused:
+        http_tool("x", "X.", "https://shop.example/", input_schema=schema)
+    assert refused.value.code == "bad_schema"
+
+
 def test_the_servers_queue_is_for_its_own_tools_alone() -> None:
     agent = Agent(name="clerk", model="scripted/x", tools=[refund()])
     tampered: Any = agent.compile()
