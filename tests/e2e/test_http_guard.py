@@ -108,6 +108,35 @@ async def test_a_page_of_the_server_itself_may_call_it(tmp_path: Path) -> None:
         assert reply.status == 200
 
 
+async def test_a_browser_is_told_that_a_page_which_was_allowed_may_call_it(tmp_path: Path) -> None:
+    page = "https://app.example"
+    asked = {"access-control-request-method": "POST", "access-control-request-headers": "authorization,content-type"}
+    async with serving(tmp_path / "s.db", ServeOptions(drain_seconds=2.0, origins=(f"{page}/",))) as server:
+        key = f"Bearer {server.key}"
+        before = await ask(server, "OPTIONS", routes.EXECUTIONS, origin=page, **asked)
+        assert before.status == 200
+        assert before.headers["access-control-allow-origin"] == page
+        assert "POST" in before.headers["access-control-allow-methods"]
+        assert "authorization" in before.headers["access-control-allow-headers"].lower()
+        for path, given, status in ((routes.INFO, key, 200), (routes.INFO, "", 401), (routes.EXECUTION, key, 404)):
+            reply = await ask(server, "GET", filled(path), authorization=given, origin=page)
+            assert reply.status == status
+            assert reply.headers["access-control-allow-origin"] == page, "also of a refusal, or the page cannot read it"
+            assert reply.headers["vary"] == "Origin"
+            assert "access-control-allow-credentials" not in reply.headers, "a cookie is never another site's"
+
+
+async def test_a_browser_is_told_that_any_other_page_may_not(tmp_path: Path) -> None:
+    asked = {"access-control-request-method": "GET"}
+    async with serving(tmp_path / "s.db", ServeOptions(drain_seconds=2.0, origins=("https://app.example",))) as server:
+        for origin in ("https://evil.example", "https://app.example.evil.example", "http://app.example", "null"):
+            before = await ask(server, "OPTIONS", routes.INFO, origin=origin, **asked)
+            assert before.status == 400
+            reply = await ask(server, "GET", routes.INFO, authorization=f"Bearer {server.key}", origin=origin)
+            assert (reply.status, reply.code) == (403, "origin_refused")
+            assert "access-control-allow-origin" not in {*before.headers, *reply.headers}
+
+
 async def test_no_get_changes_anything(tmp_path: Path) -> None:
     async with serving(tmp_path / "s.db") as server:
         before = await tables(server)

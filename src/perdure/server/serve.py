@@ -25,6 +25,7 @@ from perdure.server.auth import ADMIN, AdminKey, Gate, admin_key
 from perdure.server.backend import Backend
 from perdure.server.connection import WatchedProtocol, protocol_for
 from perdure.server.crash_demo import CrashDemo
+from perdure.server.cross_origin import cross_origin
 from perdure.server.listen import bind, room_for, url_of
 from perdure.server.logins import new_link
 from perdure.server.options import ServeOptions
@@ -157,7 +158,7 @@ class _Server(uvicorn.Server):
 
 def _config(app: App, options: ServeOptions) -> uvicorn.Config:
     config = uvicorn.Config(
-        cast("Any", app),
+        cast("Any", cross_origin(cast("Any", app), options.origins)),
         http=protocol_for(room_for(options.limits)),
         ws="none",
         lifespan="off",
