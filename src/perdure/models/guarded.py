@@ -21,8 +21,8 @@ ANSWER_BYTES = 32_000_000
 
 
 def refused(request: ModelRequest, error: PermanentError) -> ModelError:
-    """Return what is said of an address that the guard does not connect to."""
-    return ModelError("rejected", f"{request.model}: {error.message}", maybe_billed=False)
+    """Return what is said of an address that the guard does not connect to, or whose answer it does not take whole."""
+    return ModelError("rejected", f"{request.model}: {error.message}", maybe_billed=error.code != "address_refused")
 
 
 def unguarded(request: ModelRequest) -> ModelError:

@@ -44,6 +44,12 @@ class AddressRefused(PermanentError):
     default_code = "address_refused"
 
 
+class AnswerTooLong(PermanentError):
+    """What was asked says more than is taken of it; it would again."""
+
+    default_code = "answer_too_long"
+
+
 class SecretRefused(PermanentError):
     """A reference to a secret or variable that is not there, or that the operator does not allow."""
 
@@ -179,7 +185,7 @@ class _Bounded(httpx2.AsyncByteStream):
         async for chunk in self._stream:
             self._left -= len(chunk)
             if self._left < 0:
-                raise httpx2.ReadError(f"the answer is longer than {self._most:,} bytes, which is what is taken of one")
+                raise AnswerTooLong(f"the answer is longer than {self._most:,} bytes, which is what is taken of one")
             yield chunk
 
     async def aclose(self) -> None:

@@ -139,7 +139,7 @@ async def test_a_guarded_answer_has_a_bound(anyio_backend: str, script_server: S
     request = ModelRequest(model, "", ASKED, base_url=script_server.url, guarded=True)
     with pytest.raises(ModelError, match="longer than 10,000 bytes") as failure:
         await models.request(request)
-    assert failure.value.kind == "transient"
+    assert (failure.value.kind, failure.value.maybe_billed) == ("rejected", True), "asked again, it would be paid again"
     await models.aclose()
 
 
