@@ -2,7 +2,7 @@
 
 The same tables, statements, rows and durability as the engine's, in waves of N executions and one commit per wave and
 operation, by one thread that does nothing else: no event loop, no agent, no checks, no answers to anybody. Of an agent,
-or of a durable function; on a SQLite file, or in an empty PostgreSQL database.
+or of a durable function; on a SQLite file, or in an empty PostgreSQL database. Over HTTP: `ceiling_http.py`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,19 +74,35 @@ def wave(store: Store, size: int) -> int:
 
 def function_wave(store: Store, size: int) -> int:
     """As `wave`, of a durable function whose ten steps run where it does."""
+    executions = function_begun(store, size)
+    values = [codec.encode(value) for value in VALUES]
+    for number in range(TURNS * 2):
+        function_step(store, executions, number, [values[number % 2]] * size)
+    function_ended(store, executions)
+    return size * TURNS * 2
+
+
+def function_begun(store: Store, size: int) -> list[Execution]:
+    """Start executions of a durable function, and claim them."""
     clock, random = SystemClock(), SystemRandom()
     executions = [Execution(_row(new_id("exe", clock, random), lane="w1")) for _ in range(size)]
-    values = [codec.encode(value) for value in VALUES]
     with store.write() as db:
         _start(db, executions)
     with store.write() as db:
         _claim(db, executions)
-    for number in range(TURNS * 2):
-        with store.write() as db:
-            _append(db, executions, "step_recorded", f"step/{number}", values[number % 2])
+    return executions
+
+
+def function_step(store: Store, executions: list[Execution], number: int, values: Sequence[str]) -> None:
+    """Record a step of each, in one commit."""
+    with store.write() as db:
+        _append(db, executions, "step_recorded", f"step/{number}", values)
+
+
+def function_ended(store: Store, executions: list[Execution]) -> None:
+    """Complete them all, in one commit."""
     with store.write() as db:
         _finish(db, executions)
-    return size * TURNS * 2
 
 
 WAVES: dict[str, Callable[[Store, int], int]] = {"agent": wave, "function": function_wave}
@@ -157,8 +173,11 @@ def _place(one: Execution) -> dict[str, Any]:
     return {"shard": one.row["shard"], "execution": one.row["id"]}
 
 
-def _append(db: Connection, executions: list[Execution], kind: str, address: str, data: str) -> None:
-    db.many("insert_event", [one.event(db.now_ms, kind, address, data) for one in executions])
+def _append(db: Connection, executions: list[Execution], kind: str, address: str, data: str | Sequence[str]) -> None:
+    """`data`: of all of them, or of each."""
+    each = [data] * len(executions) if isinstance(data, str) else data
+    said = zip(executions, each, strict=True)
+    db.many("insert_event", [one.event(db.now_ms, kind, address, own) for one, own in said])
     db.many("advance_execution", [one.row for one in executions])
 
 
@@ -208,7 +227,7 @@ def _done(one: Execution, address: str, now_ms: int) -> dict[str, Any]:
 
 def measure(folder: Path, size: int, seconds: float, of: str = "agent", database: str = "") -> float:
     """Return steps per second."""
-    store = _open(folder, database)
+    store = opened(folder, database)
     try:
         began, steps = time.perf_counter(), 0
         while time.perf_counter() - began < seconds:
@@ -218,7 +237,8 @@ def measure(folder: Path, size: int, seconds: float, of: str = "agent", database
         store.close()
 
 
-def _open(folder: Path, database: str) -> Store:
+def opened(folder: Path, database: str) -> Store:
+    """Return a new store, in a file or in an empty database."""
     if database:
         from perdure.store.postgres import open_postgres  # noqa: PLC0415 - psycopg is an extra
 

@@ -61,11 +61,12 @@ TASKS_HTTP = Row("Perdure tasks alone, HTTP worker", OURS, "tasks-http", THREE, 
 ONCE_HTTP = Row("Perdure function, HTTP worker, tools at_most_once", OURS, "once-http", THREE, at=())
 PAIR_HTTP = Row("Perdure function, two HTTP workers, one killed", OURS, "pair-http", f"{THREE} / worker", at=())
 CEILINGS = tuple(
-    Row(f"ceiling: {of}'s rows, {name}", CEILING, of, roles, database=database, at=(50,))
+    Row(f"ceiling: {name}", CEILING, of, roles, database=database, at=(50,))
     for of, name, roles, database in (
-        ("function", "SQLite", "one loop", False),
-        ("function", "PostgreSQL", "one loop / database", True),
-        ("agent", "SQLite", "one loop", False),
+        ("function", "function's rows, SQLite", "one loop", False),
+        ("function", "function's rows, PostgreSQL", "one loop / database", True),
+        ("function-http", "function's rows, SQLite, told over HTTP", "writer / driver", False),
+        ("agent", "agent's rows, SQLite", "one loop", False),
     )
 )
 RAW = tuple(

@@ -1,5 +1,6 @@
 """What the disk and the databases give raw, run as the contenders are. Modes: `function` and `agent` (the rows of
-`bench/ceiling.py`), and `commit` (one row of 0.75 KB a transaction, one after another).
+`bench/ceiling.py`), `function-http` (those of a function, told over HTTP), and `commit` (one row of 0.75 KB a
+transaction, one after another).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from workloads import Options, quantile, read_options
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import ceiling
+import ceiling_http
 
 ROW = "c" * 768
 TABLE = "CREATE TABLE rows (id INTEGER PRIMARY KEY, data TEXT NOT NULL)"
@@ -47,6 +49,8 @@ def _timed(seconds: float, commit: Callable[[int], object]) -> dict[str, float]:
 def rows(options: Options) -> dict[str, float]:
     """Return how many steps a second's rows stand for."""
     folder, database = options.folder, options.database
+    if options.mode.endswith("-http"):
+        return {"steps_per_second": ceiling_http.measure(folder, options.concurrency, options.seconds, database)}
     return {"steps_per_second": ceiling.measure(folder, options.concurrency, options.seconds, options.mode, database)}
 
 

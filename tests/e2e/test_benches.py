@@ -26,6 +26,7 @@ BENCH = Path(__file__).parents[2] / "bench"
 BRIEFLY = {
     "capacity": ["--seconds", "0.3", "--concurrency", "5"],
     "ceiling": ["--seconds", "0.1"],
+    "ceiling_http": ["--seconds", "0.1"],
     "compare": ["--only=w1", "--peers=", "--rows=function, SQLite", "--rounds=1", "--seconds=0.1", "--no-bar"],
     "dispatch": ["--count", "3"],
     "growth": ["--lengths", "10", "50", "--counts", "200", "--rounds", "1", "--seconds", "0.3", "--no-bar"],
