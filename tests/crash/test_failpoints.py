@@ -27,8 +27,11 @@ OF_A_FILE = pytest.mark.sqlite_only("a file's own points: its take-over, its tab
 
 def swept(point: Point) -> Any:
     """Return a point to be swept, on each store that has it."""
-    own = point.name.partition(".")[0] in crash_points.OF_A_FILE
-    return pytest.param(point, id=point.name, marks=OF_A_FILE if own else ())
+    subject = point.name.partition(".")[0]
+    if subject in crash_points.OF_A_FILE:
+        return pytest.param(point, id=point.name, marks=OF_A_FILE)
+    why = crash_points.UNREACHED_IN_DATABASES.get(subject)
+    return pytest.param(point, id=point.name, marks=pytest.mark.sqlite_only(why) if why else ())
 
 
 @pytest.mark.parametrize("point", [swept(point) for point in SWEPT])

@@ -38,11 +38,11 @@ PATIENCE = 50.0
 
 
 async def do_work(url: str, key: str, value: Any = "done") -> None:
-    """Be the worker that runs the one task there is to run."""
+    """Be the worker that runs the one task there is to run. In a database a dead server holds it for its lease."""
     source = HttpTaskSource(url, key)
     try:
         wish = LeaseRequest("w1", "n1", (Lane("tester", "work"),), slots=1, lease_ms=30_000)
-        [task] = await source.lease(wish, wait_seconds=20)
+        [task] = await source.lease(wish, wait_seconds=PATIENCE)
         await source.report("w1", [Report(task.execution, task.address, task.fence, "completed", value)])
     finally:
         await source.aclose()

@@ -159,6 +159,7 @@ def test_a_wake_is_shown_and_diagnosed_like_any_execution(home: Home) -> None:
     assert home.command("executions", "fork", wake, "--at", "2").returncode != 0
 
 
+@pytest.mark.sqlite_only("a program that is its own server has a file")
 def test_a_program_lives_with_an_agent_in_a_room(tmp_path: Path) -> None:
     models = Catalog(scripted={"planner": [say("12 beams")]})
     with AgentRuntime(store=tmp_path / "p.db", models=models) as runtime:

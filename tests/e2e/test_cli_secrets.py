@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import subprocess
@@ -15,13 +16,15 @@ import http_agents
 from cli_processes import Home
 from perdure import AgentRuntime
 from perdure.testing.world_client import World, running_world
+from which_store import kind
 
 VALUE = "value-of-the-shop"
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    home = Home(tmp_path_factory.mktemp("home"))
+    key = base64.b64encode(b"k" * 32).decode()  # a file has its own beside it
+    home = Home(tmp_path_factory.mktemp("home"), extra={} if kind() == "sqlite" else {"PERDURE_SECRETS_KEY": key})
     home.serve("--script", "auditor=http_agents:audit", "--allow-private-http", "--log-level", "debug")
     yield home
     home.close()

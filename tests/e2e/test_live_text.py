@@ -133,6 +133,7 @@ async def test_another_company_hears_nothing(tmp_path: Path, gates: Gates) -> No
         assert "delta" not in kinds
 
 
+@pytest.mark.sqlite_only("a program that is its own server has a file")
 async def test_a_program_with_a_store_of_its_own_sees_it_too(tmp_path: Path, gates: Gates) -> None:
     place = store_at(tmp_path / "p.db")
     async with AgentRuntime(store=place, models=models(), serve_tools=False) as runtime, asyncio.timeout(PATIENCE):

@@ -122,12 +122,15 @@ def _take(tx: Tx, row: Signal, execution: ExecutionRow, parents: Mapping[str, Ro
 
 
 def _used(tx: Tx, rows: Sequence[Signal]) -> dict[str, int]:
-    """Return, by execution, the `seq` of what was taken before under the key that its row has; each has one row."""
-    wanted: dict[str, Json] = {
-        row.execution: {row.dedupe: execution.shard}
-        for row in rows
-        if row.dedupe is not None and (execution := tx.execution(row.execution)) is not None
-    }
+    """Return, by execution, the `seq` of what was taken before under the key that its row has; each has one row.
+
+    Nobody is asked about executions of others: that would be more work than for those that are not there.
+    """
+    wanted: dict[str, Json] = {}
+    for row in rows:
+        execution = tx.execution(row.execution)
+        if row.dedupe is not None and execution is not None and execution.company == row.company:
+            wanted[row.execution] = {row.dedupe: execution.shard}
     return {found["execution"]: found["seq"] for found in tx.named("inbox_keys_used", wanted)}
 
 

@@ -115,6 +115,7 @@ async def test_one_that_raises_for_good_ends_the_wake(tmp_path: Path) -> None:
         assert "it broke" in (view.failure.message if view.failure else "")
 
 
+@pytest.mark.sqlite_only("a program that is its own server has a file")
 def test_a_program_serves_its_function(tmp_path: Path) -> None:
     seen: list[str] = []
 
@@ -138,6 +139,7 @@ def test_three_workers_that_die_in_a_row_leave_it_a_try() -> None:
     assert clerk.definitions()["on_wake"].options.attempts > 3
 
 
+@pytest.mark.sqlite_only("a program that is its own server has a file")
 def test_what_is_no_such_function_is_refused_when_it_is_declared(tmp_path: Path) -> None:
     for wrong in (lambda: None, lambda space: space, lambda room, more: room):
         with pytest.raises(InvalidInput):
