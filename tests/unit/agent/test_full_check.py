@@ -116,5 +116,5 @@ def test_items_are_the_same_where_json_says_so(items: list[Any], unique: bool) -
 
 def test_many_objects_are_compared_in_time_by_their_number() -> None:
     """Each with each, these would be two hundred million comparisons."""
-    many = [{"n": number} for number in range(20_000)]
+    many: list[Any] = [{"n": number} for number in range(20_000)]
     assert problem_of({"uniqueItems": True}, many) is None
