@@ -50,6 +50,12 @@ _SETTINGS = {
     # Queries over names given as JSON are estimated at millions of rows: compiling one costs more than running it does.
     "jit": "off",
 }
+_OF_WRITES = {
+    # What a transaction looks up it looks up by keys, given as JSON, whose number is always estimated at 100: up to
+    # some ten thousand executions a scan of them all seemed cheaper, and each commit made one.
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+}
 _WEAK_COMMITS = ("off", "local", "remote_write")
 """Values of synchronous_commit with which an acknowledged commit can be lost."""
 
@@ -347,7 +353,7 @@ def _configure(link: PostgresLink, *, writes: bool, lasting: bool) -> None:
         )
     link.reads_only = not writes
     commits = "on" if found["commits"] in _WEAK_COMMITS else found["commits"]
-    settings = {**_SETTINGS, "synchronous_commit": commits if lasting else "off"}
+    settings = {**_SETTINGS, **(_OF_WRITES if writes else {}), "synchronous_commit": commits if lasting else "off"}
     if link.is_in(found["session"]):
         link.execute(_settings(settings, only_here=False), settings)
     else:
