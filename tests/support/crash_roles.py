@@ -168,7 +168,8 @@ def run_server(setup: Setup) -> None:
     port = int(address.read_text(encoding="utf-8").rpartition(":")[2]) if address.exists() else 0
     clock = SkippingClock(setup.skipped_ms, setup.ahead_ms)
     models = Catalog(scripted={"incident": partial(_ask_world, setup)})
-    keys = (ServerKey(b"k" * 32),) if setup.database else ()  # a file has its own beside it
+    in_database = setup.database or setup.database_note.exists()
+    keys = (ServerKey(b"k" * 32),) if in_database else ()  # a file has its own beside it
     parts = Parts(models, clock, SystemRandom(), ExecutorOptions(lease_ms=setup.lease_ms), server_keys=keys)
     node = _node(setup, parts)
 
