@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, cast
 
@@ -50,8 +51,9 @@ def refuse_slow_names(patterns: Iterable[str], value: Json) -> None:
 def refuse_slow_patterns(schema: Json) -> None:
     """Raise `SlowPattern` for a schema with a pattern that no text of a usual length could be held against."""
     for one in _objects(schema):
-        if isinstance(pattern := one.get("pattern"), str) and math.isinf(_ways(pattern, USUAL_LENGTH)):
-            _linear(pattern)
+        with suppress(re.error):  # a value that is named so, in `const` or `default`, and no pattern
+            if isinstance(pattern := one.get("pattern"), str) and math.isinf(_ways(pattern, USUAL_LENGTH)):
+                _linear(pattern)
 
 
 def name_patterns(schema: Json) -> list[str]:

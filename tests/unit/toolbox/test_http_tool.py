@@ -89,6 +89,11 @@ def test_a_pattern_that_no_call_could_be_held_against_is_refused_at_once() -> No
     assert refused.value.code == "bad_schema"
 
 
+def test_a_value_that_is_named_pattern_is_none() -> None:
+    schema = {"type": "object", "properties": {"rule": {"const": {"pattern": "("}}}}
+    assert http_tool("x", "X.", "https://shop.example/", input_schema=schema)
+
+
 def test_the_servers_queue_is_for_its_own_tools_alone() -> None:
     agent = Agent(name="clerk", model="scripted/x", tools=[refund()])
     tampered: Any = agent.compile()
